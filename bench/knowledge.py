@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 
 from bench.figures import Figure, above_floor, at_most
 from bench.worker import Options
-from deerflow.agents.memory.facts import made
 from deerflow.config import ConfigSource, Paths
+from deerflow.features.memory.facts import made
+from deerflow.features.memory.rows import Owner, RowShelf
 from deerflow.identity import LOCAL_PRINCIPAL
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
-from deerflow.storage.memory import Owner, RowShelf
 
 SUBJECTS = ("ours",)
 ROUNDS = 1

@@ -27,9 +27,11 @@ SOURCES = sorted(path for path in PACKAGES.rglob("*.py*") if path.suffix in (".p
 
 
 def room(path: Path) -> str:
-    """``deerflow.runs`` for everything in that folder and below; modules beside the folders belong to the package."""
+    """``deerflow.runs`` for everything in that folder and below, ``deerflow.features.memory`` for a noun; modules beside the folders
+    belong to the package."""
     package, *rest = path.relative_to(PACKAGES).parts[1:]
-    return f"{package}.{rest[0]}" if len(rest) > 1 else package
+    depth = 2 if len(rest) > 2 and rest[0] == "features" else 1
+    return ".".join([package, *rest[:depth]]) if len(rest) > 1 else package
 
 
 def size(path: Path) -> int:

@@ -13,9 +13,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tests.support.steps import steps
 
-from deerflow.agents.memory.dates import resolved
-from deerflow.agents.memory.extraction import Excerpt, learned
-from deerflow.agents.memory.own_words import quoted
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR, structure
 from deerflow.agents.receipts import claims_of, work_in
 from deerflow.agents.transcript import shortened
@@ -23,6 +20,9 @@ from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
 from deerflow.features.ask import read_suggestions, tidy_title
 from deerflow.features.mcp import _FLAG, _without_values
+from deerflow.features.memory.dates import resolved
+from deerflow.features.memory.extraction import Excerpt, learned
+from deerflow.features.memory.own_words import quoted
 from deerflow.mcp.wire import mended
 from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify

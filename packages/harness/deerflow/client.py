@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
-from deerflow.agents.memory.store import fact_json
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
+from deerflow.features.memory.store import fact_json
+from deerflow.features.offers import OFFERS
 from deerflow.features.usage import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
@@ -161,7 +162,8 @@ class DeerFlowClient:
         snapshot = self.config_source.current()
         location = snapshot.database.location(paths.data_dir, snapshot.origin.project_root)
         self._database = Database(location if checkpointer is None else ":memory:", users_dir=paths.users_dir)
-        harness = Harness.build(snapshot, paths, checkpointer=checkpointer or checkpointer_for(self._database))
+        saver = checkpointer or checkpointer_for(self._database)
+        harness = Harness.build(snapshot, paths, checkpointer=saver, offers=OFFERS)
         self._process, self._is_closed = os.getpid(), False
         self._own_workshop = Workshop(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()

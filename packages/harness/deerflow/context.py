@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from deerflow.config import AppConfig
 from deerflow.config.agents import NO_PERSONA, Persona
@@ -20,6 +20,8 @@ from deerflow.skills.parser import Skill
 from deerflow.storage.budgets import Budget
 from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import ThreadProvenance
+
+T = TypeVar("T")
 
 LIMITED = ("none", "allowlist")
 """Networks in which the hosts of packages are closed."""
@@ -87,22 +89,6 @@ class Approvals(Protocol):
     ) -> None:
         """Keep what was decided about a call of the message ``asked_by``."""
         ...
-
-
-@runtime_checkable
-class MemoryOfRun(Protocol):
-    """What is remembered of the person, and what they said in other threads. Texts are for the model."""
-
-    async def search(self, query: str) -> list[str]: ...
-    async def save(self, content: str, category: str, messages: Sequence[Any]) -> str:
-        """Keep a fact. ``messages``: of the thread, to see what the person wrote. Raises InvalidRequestError."""
-        ...
-
-    async def forget(self, fact: str, messages: Sequence[Any]) -> str:
-        """Forget a fact, named by its id or its words. Raises NotFoundError, or InvalidRequestError."""
-        ...
-
-    async def chats(self, query: str) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +173,8 @@ class RunContext:
     """Judges the hosts that commands reach. None: the sandbox keeps the gate that it has."""
     pages: ThreadPages | None = None
     """The record of what is read of the web."""
-    memory: MemoryOfRun | None = None
+    things: Mapping[type, object] = field(default_factory=dict[type, object])
+    """Of capabilities, for their tools: see :meth:`of`."""
     count_usage: Callable[[Any, str], None] | None = None
     """Called with each answer of a model, and with whose it is."""
     budget: Budget | None = None
@@ -200,6 +187,11 @@ class RunContext:
     """Called with a command that has ended: itself, its call, when it began, and its exit code."""
     arrivals: Callable[[], Awaitable[list[Any]]] | None = None
     """The person's messages that came since the last model call, for the run to go on with."""
+
+    def of(self, kind: type[T]) -> T | None:
+        """Return what the capability gives its tools in this run; None: it has no part in it."""
+        found = self.things.get(kind)
+        return found if isinstance(found, kind) else None
 
     async def sandbox(self) -> Sandbox:
         """The thread's sandbox.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deerflow.capability import Offer
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AgentConfig, Persona, read_persona
 from deerflow.context import RunContext, Workspace
@@ -87,6 +88,7 @@ class Harness:
     """Name and description of those that the person has to connect first."""
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
+    offers: Sequence[Offer] = ()
     checkpointer: BaseCheckpointSaver[str] | None = None
     accounts: UserRepository | None = None
     """None: the person has no account."""
@@ -94,7 +96,14 @@ class Harness:
     """Threads whose directories are made, the last used ones."""
 
     @classmethod
-    def build(cls, config: AppConfig, paths: Paths, *, checkpointer: BaseCheckpointSaver[str] | None = None) -> Harness:
+    def build(
+        cls,
+        config: AppConfig,
+        paths: Paths,
+        *,
+        checkpointer: BaseCheckpointSaver[str] | None = None,
+        offers: Sequence[Offer] = (),
+    ) -> Harness:
         """Build from a snapshot. Touches no network and starts no process."""
         provider, image = build_sandbox_provider(config, paths), tool_image(config, paths)
         return cls(
@@ -112,6 +121,7 @@ class Harness:
                 recovery_timeout=config.circuit_breaker.recovery_timeout_sec,
             ),
             mcp=McpServers(paths.base_dir / "mcp", paths.secrets_key_file),
+            offers=offers,
             checkpointer=checkpointer,
         )
 

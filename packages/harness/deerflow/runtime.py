@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deerflow.accounts import UserRepository
+from deerflow.capability import Capabilities
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.counts import RunEnds
@@ -29,7 +30,8 @@ from deerflow.features.assistants import AssistantService
 from deerflow.features.connections import ConnectionService
 from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
-from deerflow.features.memory import EXTRACTION, REVIEW, SUMMARIES, MemoryService
+from deerflow.features.memory import Memory, MemoryService
+from deerflow.features.offers import OFFERS, all_tools
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.store import StoreService
 from deerflow.features.usage import UsageService
@@ -122,7 +124,7 @@ class Runtime(RunObserver):
             users_dir=paths.users_dir,
         )
         if embedded is None:
-            harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database))
+            harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database), offers=OFFERS)
             self.workshop = Workshop(config_source, harness, extra_middleware=extra_middleware)
         else:
             self.workshop = embedded
@@ -153,11 +155,12 @@ class Runtime(RunObserver):
         of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
         self.workshop.harness.mcp.connections = of_people
         self.workshop.harness.mcp.pins = Pins(McpPinRepository(self.database))
-        self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
         self.mcp = McpService(self.workshop.fresh)
         self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
-        self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads)
+        self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, all_tools)
+        self.capabilities = Capabilities(Memory(self.memory))
+        self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
         run_store = RunStore(self.database)
@@ -168,7 +171,7 @@ class Runtime(RunObserver):
                 log=self.event_log,
                 agents=self.workshop,
                 store=self.store.of,
-                memory=self.memory,
+                capabilities=self.capabilities,
                 custom_agents=self.agents,
                 timeout=config.runs.timeout_seconds,
             ),
@@ -199,10 +202,8 @@ class Runtime(RunObserver):
         self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
         own = {
             TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
-            EXTRACTION: self.memory.extract,
-            SUMMARIES: self.memory.summarize,
-            REVIEW: self.memory.review,
             DOCUMENT: self.documents,
+            **self.capabilities.jobs,
         }
         others = {
             WEBHOOK: WebhookJob(self._described, webhooks),

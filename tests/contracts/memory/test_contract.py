@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from deerflow.agents.memory import FileMemoryStorage, MemoryStorage, create_empty_memory
-from deerflow.agents.memory.facts import Changes, Recalled, Wish, apply, change, confirm, made, recall, search, undo
-from deerflow.agents.memory.store import (
+from deerflow.config import Paths
+from deerflow.config.schema import MemoryConfig
+from deerflow.errors import NotFoundError
+from deerflow.features.memory.facts import Changes, Recalled, Wish, apply, change, confirm, made, recall, search, undo
+from deerflow.features.memory.rows import Fact, Owner
+from deerflow.features.memory.store import (
     MAX_UNCONFIRMED,
     DatabaseMemory,
     DocumentMemory,
@@ -22,12 +26,8 @@ from deerflow.agents.memory.store import (
     fill,
     memory_store,
 )
-from deerflow.agents.memory.summaries import missing
-from deerflow.config import Paths
-from deerflow.config.schema import MemoryConfig
-from deerflow.errors import NotFoundError
+from deerflow.features.memory.summaries import missing
 from deerflow.storage.database import Database
-from deerflow.storage.memory import Fact, Owner
 from deerflow.storage.tables import utc_now
 
 ALICE, BOB, CODER = Owner("alice"), Owner("bob"), Owner("alice", "coder")

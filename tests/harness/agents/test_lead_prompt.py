@@ -14,7 +14,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from deerflow.agents.middlewares.todo_middleware import write_todos_tool
 from deerflow.agents.prompt import PACKAGES, apply_prompt_template
+from deerflow.capability import AgentSpec
 from deerflow.config import AppConfig, Paths, load_config
+from deerflow.features.memory.offer import MemoryOffer
+from deerflow.features.offers import all_tools
 from deerflow.sandbox.tool_image import PACKAGED_REQUIREMENTS
 from deerflow.skills.catalog import SkillCatalog
 from deerflow.tools import OWN_NAMES, get_available_tools
@@ -27,12 +30,14 @@ import json
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from deerflow.agents.prompt import apply_prompt_template
 from deerflow.config import load_config
-from deerflow.tools import get_available_tools
+from deerflow.features.offers import all_tools
 config = load_config()
-tools = get_available_tools(app_config=config, supports_vision=True)
+tools = all_tools(config)
 print(apply_prompt_template(plan_mode=True, network=config.sandbox.network.mode))
 print(json.dumps([convert_to_openai_tool(tool) for tool in tools]))
 """
+
+KEPT = MemoryOffer().kept(AgentSpec(AppConfig(), is_kept=True), ["memory_save"])
 
 
 def _config() -> AppConfig:
@@ -44,7 +49,7 @@ def _tokens(text: str) -> float:
 
 
 def test_the_prompt_and_all_default_tools_stay_within_their_budget():
-    tools = [*get_available_tools(app_config=_config(), supports_vision=True), write_todos_tool]
+    tools = [*all_tools(_config()), write_todos_tool]
     prompt = apply_prompt_template(agent_name="a" * 64, plan_mode=True, network="allowlist")
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert len(tools) >= 13
@@ -68,22 +73,22 @@ def test_prompt_and_schemas_are_the_same_bytes_in_every_process(clean_environmen
 
 def test_a_default_agent_with_the_shipped_skills_stays_within_16_kb(tmp_path: Path):
     """Without a plan, as it is sent: skills that need a network or a key are not listed where there is none."""
-    tools = get_available_tools(app_config=_config(), supports_vision=True)
+    tools = all_tools(_config())
     skills = SkillCatalog(_config(), Paths(tmp_path)).load("u").working([tool.name for tool in tools])
-    prompt = apply_prompt_template(skills=skills.prompt, packages=True, memory=True, programs=("git", "node"))
+    prompt = apply_prompt_template(skills=skills.prompt, packages=True, kept=KEPT, programs=("git", "node"))
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert "public/pdf:" in prompt and "image-generation" not in prompt
     assert len((prompt + schemas).encode()) <= 16 * 1024
 
 
 def test_a_default_agent_with_a_small_window_stays_within_10_kb(tmp_path: Path):
-    tools = get_available_tools(app_config=_config(), supports_vision=True, small=True)
+    tools = all_tools(_config(), small=True)
     names = {tool.name for tool in tools}
     assert {"bash", "read_file", "write_file", "str_replace", "web_search", "present_files"} <= names
     skills = SkillCatalog(_config(), Paths(tmp_path)).load("u").working(names)
     brief = replace(skills, brief=True)
     prompt = apply_prompt_template(
-        skills=brief.prompt, packages=True, memory=True, programs=("git", "node"), tools=names, brief=True
+        skills=brief.prompt, packages=True, kept=KEPT, programs=("git", "node"), tools=names, brief=True
     )
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert all(f"- public/{name}: " in prompt for name in skills.enabled), "each in one line"
@@ -110,7 +115,8 @@ FEW = {
 @pytest.mark.parametrize("tools", FEW.values(), ids=FEW)
 @pytest.mark.parametrize("role", ["", "You review."])
 def test_the_prompt_names_only_tools_that_are_there(tools: list[str], role: str):
-    prompt = apply_prompt_template(tools=tools, role=role, memory=True, skills="<skill_system>read_file</skill_system>")
+    kept = MemoryOffer().kept(AgentSpec(AppConfig(), is_kept=True), tools)
+    prompt = apply_prompt_template(tools=tools, role=role, kept=kept, skills="<skill_system>read_file</skill_system>")
     named = {name for name in OWN_NAMES - {"task"} if re.search(rf"\b{name}\b", prompt)}
     if "bash" in tools:  # skills can be read with either
         named -= {"read_file"}
@@ -121,12 +127,12 @@ def test_the_prompt_names_only_tools_that_are_there(tools: list[str], role: str)
 
 
 def test_the_prompt_contradicts_neither_itself_nor_the_person():
-    prompt = apply_prompt_template(memory=True)
+    prompt = apply_prompt_template(kept=KEPT)
     assert "Without a source" not in prompt and "in\nthe user's first message" not in prompt
     assert "destroys or publishes something that the user did not order" in prompt
     assert "behind one that waits for the user the later ones wait, too" in prompt
     assert "what they ask you to remember, save with memory_save" in prompt
-    tools = [convert_to_openai_tool(tool) for tool in get_available_tools(app_config=_config(), supports_vision=True)]
+    tools = [convert_to_openai_tool(tool) for tool in all_tools(_config())]
     asked_why = [
         one["function"]["name"] for one in tools if "description" in one["function"]["parameters"]["properties"]
     ]
@@ -135,7 +141,7 @@ def test_the_prompt_contradicts_neither_itself_nor_the_person():
 
 def test_an_agent_without_a_sandbox_is_not_told_of_one():
     tools = {tool.name for tool in get_available_tools(app_config=_config(), supports_vision=True, sandbox=False)}
-    assert tools == {"ask_clarification", "memory_forget", "memory_save", "web_search", "web_fetch"}
+    assert tools == {"ask_clarification", "web_search", "web_fetch"}
     assert "/mnt/user-data" not in apply_prompt_template(sandbox=False, plan_mode=True)
 
 

@@ -18,9 +18,9 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.provenance import sources_in
 from deerflow.client import DeerFlowClient
 from deerflow.config import AppConfig
+from deerflow.features.offers import all_tools
 from deerflow.storage.provenance import Source
 from deerflow.tools.agents import setup_agent_tool, update_agent_tool
-from deerflow.tools.registry import get_available_tools
 
 WORDS = (
     (
@@ -181,7 +181,7 @@ def test_a_run_without_a_person_makes_what_is_granted_and_refuses_or_parks_the_r
 
 
 def test_tools_of_the_house_say_what_they_do_and_all_others_may_do_anything() -> None:
-    house = [*get_available_tools(app_config=AppConfig(), supports_vision=True), *TodoMiddleware().tools]
+    house = [*all_tools(AppConfig()), *TodoMiddleware().tools]
     web = {"web_capture", "web_search", "web_fetch"}
     assert {each.name for each in house} > {"bash", "ls", "write_file", "present_files", "write_todos", *web}
     for network in ("none", "allowlist", "internet"):
@@ -210,7 +210,7 @@ def test_a_server_is_believed_only_if_it_is_trusted() -> None:
 
 
 def test_a_thread_of_before_is_judged_by_who_brought_text_into_it() -> None:
-    effects = effects_of([*get_available_tools(app_config=AppConfig())], "none")
+    effects = effects_of([*all_tools(AppConfig())], "none")
     calls = [
         {"id": "1", "name": "web_fetch", "args": {"url": "https://example.com/a"}},
         {"id": "2", "name": "gone_since", "args": {"url": "inside of jira"}},

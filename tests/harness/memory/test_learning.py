@@ -18,14 +18,13 @@ from langchain.tools import ToolRuntime
 from langchain_core.messages import HumanMessage
 from sqlalchemy import Connection, text
 
-from deerflow.agents.memory.facts import Changes, made
 from deerflow.context import RunContext
-from deerflow.features.memory_of_run import MemoryForRun
+from deerflow.features.memory.facts import Changes, made
+from deerflow.features.memory.tools import memory_save_tool
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.provenance import Source, add_sources
-from deerflow.tools.memory import memory_save_tool
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 FACT = {"content": "The user measures in metric units.", "category": "preference", "confidence": 0.95, "message": 1}
@@ -252,7 +251,7 @@ async def test_a_hostile_letter_supersedes_nothing_reaches_no_other_thread_and_w
     await say(runtime, "To which account are invoices paid?", "t2")
     assert "DE12" in sent(endpoint, -1) and "DE99" not in sent(endpoint, -1)
     (given,) = (await runtime.threads.states.snapshot("t2")).values["messages"][:1]
-    assert set(given.additional_kwargs["facts"]["memory"]) == {"text", "ids"}
+    assert set(given.additional_kwargs["facts"]["memory"]) == {"ids", "note", "text"}
     await say(runtime, "Are you sure?", "t2")
     assert "Nothing was forgotten" in sent(endpoint, -1)
     assert await runtime.memory.search(ALICE, "DE99") == []
@@ -316,7 +315,7 @@ async def test_forgetting_works_beside_text_from_outside_without_a_question_but_
 async def test_the_task_of_a_subagent_is_not_in_the_persons_words(runtime: Runtime):
     await bring(runtime, "t1")
     task = "The user pays to DE99."
-    context = RunContext("t1", memory=MemoryForRun(runtime.memory, ALICE, "t1", None), is_subagent=True)
+    context = RunContext("t1", things=runtime.capabilities.for_run(ALICE, "t1", ""), is_subagent=True)
     given = {"state": {"messages": [HumanMessage(task)]}, "context": context, "config": {}, "store": None}
     of_call: Any = ToolRuntime(**given, stream_writer=lambda _: None, tool_call_id="c")
     assert "has to confirm" in await memory_save_tool.ainvoke({"content": task, "runtime": of_call})

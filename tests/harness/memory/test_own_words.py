@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from deerflow.agents.memory.dates import resolved
-from deerflow.agents.memory.extraction import Excerpt, learned
-from deerflow.agents.memory.facts import Changes
-from deerflow.agents.memory.own_words import is_meant, quoted, sentences
+from deerflow.features.memory.dates import resolved
+from deerflow.features.memory.extraction import Excerpt, learned
+from deerflow.features.memory.facts import Changes
+from deerflow.features.memory.own_words import is_meant, quoted, sentences
 from deerflow.models.thoughts import without_thoughts
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)  # a Wednesday

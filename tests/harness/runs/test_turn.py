@@ -11,7 +11,7 @@ from bench.scripted_openai import HttpError, ScriptedOpenAI, Text, ToolCalls
 from tests.harness.runs.run_house import ME, ended, say, thread
 
 from deerflow.agents.transcript import current_turn
-from deerflow.features.memory import EXTRACTION
+from deerflow.features.memory.service import EXTRACTION
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage import sql

@@ -14,16 +14,16 @@ from langgraph.types import Command
 from sqlalchemy import delete, insert
 from tests.support.thread_world import ALICE, ThreadWorld
 
-from deerflow.agents.memory.facts import made
 from deerflow.errors import RequestError
+from deerflow.features.memory.facts import made
+from deerflow.features.memory.rows import Owner, RowShelf, put_row
 from deerflow.storage import transfer as module
 from deerflow.storage.checkpoints.transfer import write_thread
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
-from deerflow.storage.memory import Owner, RowShelf
 from deerflow.storage.migrate import check_usable
 from deerflow.storage.search import index
-from deerflow.storage.tables import store_items, users, utc_now
+from deerflow.storage.tables import memory_facts, store_items, users, utc_now
 from deerflow.storage.transfer import TABLES, begin, finish, transfer
 from deerflow.threads.checkpoint import config_of
 
@@ -71,7 +71,7 @@ async def fill(source: ThreadWorld, turns: int = 20) -> None:
 async def move(source: Database, target: str) -> Any:
     database = Database(target, filling=True)
     try:
-        return await transfer(source, database, lambda _: None)
+        return await transfer(source, database, lambda _: None, {memory_facts: put_row})
     finally:
         await database.aclose()
 

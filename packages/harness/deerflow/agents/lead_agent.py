@@ -48,6 +48,7 @@ from deerflow.agents.receipts import work_of_subagent
 from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import carried
+from deerflow.capability import AgentSpec
 from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.config.confinement import visible_mounts
@@ -141,8 +142,14 @@ def _parts(
     groups = options.agent.tool_groups if options.agent is not None else None
     small = entry.context_window is not None and entry.context_window <= SMALL_WINDOW
     skills = replace(skills, brief=small)
+    spec = AgentSpec(config, is_subagent=subagent is not None, is_kept=harness.checkpointer is not None, is_small=small)
     tools = get_available_tools(
-        groups, app_config=config, supports_vision=entry.supports_vision, sandbox=sandbox, small=small
+        groups,
+        app_config=config,
+        supports_vision=entry.supports_vision,
+        sandbox=sandbox,
+        small=small,
+        brought=[tool for offer in harness.offers for tool in offer.tools(spec)],
     )
     tools += [one for one in harness.mcp_tools if groups is None or {"mcp", (one.metadata or {})[SERVER]} & {*groups}]
     unconnected = [one for one in harness.mcp_unconnected if groups is None or {"mcp", one[0]} & {*groups}]
@@ -191,7 +198,7 @@ def _parts(
         mounts=visible_mounts(config),
         subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
         role=subagent.system_prompt if subagent is not None else "",
-        memory=subagent is None and harness.checkpointer is not None and config.memory.enabled,
+        kept=" ".join(filter(None, (offer.kept(spec, names) for offer in harness.offers))),
         unconnected=unconnected,
         brief=small,
         servers=deferred.listing(SMALL_LISTING if small else LISTED_BYTES)

@@ -32,10 +32,6 @@ mid-work for details that you can decide: decide, and say what you assumed.
 </clarification_system>"""
 
 FORGETS = "Nothing is remembered beyond this conversation and its files."
-REMEMBERS = (
-    "Files stay in this conversation. What matters about the user may be remembered in others, as <memory>{save}."
-)
-SAVES = "; what they ask you to remember, save with memory_save"
 SHELL = "The shell keeps its directory, environment and background processes between calls."
 SHARED_SHELL = "Each command begins in the workspace; directory and variables do not carry over."
 NETWORK = {
@@ -109,7 +105,7 @@ def apply_prompt_template(
     mounts: Sequence[MountConfig] = (),
     subagents: int = 0,
     role: str = "",
-    memory: bool = False,
+    kept: str = "",
     unconnected: Sequence[tuple[str, str]] = (),
     servers: str = "",
     brief: bool = False,
@@ -131,7 +127,7 @@ def apply_prompt_template(
         mounts: configured extra mounts.
         subagents: how many may work at the same time; 0: there are none.
         role: a subagent's own instructions; what is for agents that talk to a person is left out.
-        memory: what the agent learns of the user is remembered.
+        kept: what outlives the thread; empty: nothing does.
         unconnected: MCP servers that the user has not connected, with their descriptions.
         servers: a list of tools that are searched for.
         brief: leaves out what a capable model does by itself, for one with a small window.
@@ -141,7 +137,6 @@ def apply_prompt_template(
     waiting = [f"- {name}: {' '.join(description.split())[:200]}".rstrip(": ") for name, description in unconnected]
     sandbox = sandbox and has("bash", *LOOKERS, *WRITERS)
     own = ROLE.format(name=agent_name or "DeerFlow 2.0", sandbox=" in a sandbox of your own" if sandbox else "")
-    kept = REMEMBERS.format(save=SAVES if has("memory_save") else "") if memory else FORGETS
     directory = _working_directory(
         has,
         mounts=mounts,
@@ -151,7 +146,7 @@ def apply_prompt_template(
             (PACKAGES if packages else NO_PACKAGES) + (INSTALL if network != "none" else ""),
             f"Programs besides: {', '.join(programs)}." if programs else "",
         ],
-        memory=kept,
+        kept=kept or FORGETS,
         delivers=has("present_files") and not role,
     )
     writes = sandbox and has("bash", *WRITERS)
@@ -191,7 +186,7 @@ class _Has:
 
 
 def _working_directory(
-    has: _Has, *, mounts: Sequence[MountConfig], shell: Sequence[str], memory: str, delivers: bool
+    has: _Has, *, mounts: Sequence[MountConfig], shell: Sequence[str], kept: str, delivers: bool
 ) -> str:
     """The section about files and commands, by the tools that work on them."""
     runs, writes = has("bash"), has("bash", *WRITERS)
@@ -220,7 +215,7 @@ def _working_directory(
         "- HTML is shown without network: put styles, scripts and data into the file itself."
         if delivers and writes
         else "",
-        f"- {memory}",
+        f"- {kept}",
         "- Verify what you made: run the code, open the file, check numbers against the source." if writes else "",
     ]
     head = "The sandbox is a machine of your own. These paths are real there, in commands, code and tools alike:"

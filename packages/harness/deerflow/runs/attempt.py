@@ -31,6 +31,7 @@ from deerflow.agents.egress_gate import gate_of
 from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_error
 from deerflow.agents.receipts import Check, Claim, answer_of, claims_of, receipts, work_in
 from deerflow.agents.transcript import CHECKS, current_turn
+from deerflow.capability import Capabilities, EndedRun
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
 from deerflow.errors import RequestError
@@ -39,7 +40,6 @@ from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
-from deerflow.features.memory_of_run import MemoryForRun
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.claims import Look, begun_at, contradiction, is_told
@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     from deerflow.config.schema import SpendingConfig
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.features.agents import AgentService
-    from deerflow.features.memory import MemoryService
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
     from deerflow.tracing.spans import Trace
@@ -126,7 +125,7 @@ class Parts:
     log: EventLog
     agents: Workshop
     store: Callable[[Principal], BaseStore]
-    memory: MemoryService
+    capabilities: Capabilities
     custom_agents: AgentService
     timeout: float | None
 
@@ -322,7 +321,7 @@ class Attempt:
             pages=ThreadPages(parts.database, thread_id),
             approvals=approvals,
             provenance=ThreadProvenance(parts.database, thread_id, self.run.turn),
-            memory=MemoryForRun(parts.memory, spec.principal, thread_id, spec.options.agent_name),
+            things=parts.capabilities.for_run(spec.principal, thread_id, spec.agent),
             save_agent=partial(self._save_agent, spec.principal),
             unattended=not self._is_attended(spec),
             can_wait=self._can_wait(spec),
@@ -443,7 +442,7 @@ class Attempt:
         spec, parts = self._specified(), self.parts
         made = RunInput(
             parts.runs,
-            parts.memory,
+            parts.capabilities,
             self.run,
             spec,
             agent,
@@ -647,9 +646,10 @@ class Attempt:
         if failed:
             self._writer.append("error", {"error": ending.stop_reason or "Error", "message": ending.error or ""})
         delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
-        learner = (self.parts.agents.harness.config, self.spec.owner) if self.spec is not None else None
         left: list[tuple[str | None, datetime | None]] = []
         transcripts = await self._transcripts()
+        config, joined = self.parts.agents.harness.config, self._joined
+        ended = EndedRun(config, self.spec.agent, run, joined, ending.ends_turn) if self.spec is not None else None
 
         def close(connection: Connection) -> bool:
             left.clear()
@@ -664,7 +664,7 @@ class Attempt:
                     forget_turn(connection, run.turn)
             else:
                 keep(connection, transcripts)
-                due = finalize.follow_up(connection, run, ending, self._joined, learner)
+                due = finalize.follow_up(connection, run, ending, self._joined, self.parts.capabilities, ended)
             left.append((next_pending(connection, run.thread_id), due))
             return True
 

@@ -13,8 +13,8 @@ from langgraph.graph import END
 
 from deerflow.agents.receipts import Check
 from deerflow.agents.transcript import CHECKS, is_person
+from deerflow.capability import Capabilities, EndedRun
 from deerflow.features.ask import enqueue_title
-from deerflow.features.memory import follow_run
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.runs.json_answer import problem_of
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from deerflow.agents.factory import Agent
-    from deerflow.config import AppConfig
     from deerflow.runs.request import CheckRequest
-    from deerflow.storage.memory import Owner
 
 MODEL_NODE = "model"
 UNFINISHED = "Not finished: the run ended before this call had a result."
@@ -181,13 +179,14 @@ def follow_up(
     run: Run,
     ending: Ending,
     joined: Sequence[BaseMessage],
-    learner: tuple[AppConfig, Owner] | None,
+    capabilities: Capabilities,
+    ended: EndedRun | None,
 ) -> datetime | None:
     """Make the run's messages findable, name its thread, and enqueue the tasks that follow, in the transaction that ends it.
 
     Args:
         joined: the messages that the run added to its thread.
-        learner: which configuration, and who is to learn from the run, if it could be begun at all.
+        ended: the run for capabilities; None: it could not be begun at all.
 
     Returns:
         When the first of the tasks is due; None: there is none.
@@ -197,8 +196,8 @@ def follow_up(
     title = provisional_title(people[0]) if people else ""
     named = bool(title) and set_title(connection, run.thread_id, title, only_if_missing=True)
     dues = [enqueue_follow_up(connection, run)]
-    if learner is not None:
-        dues.append(follow_run(connection, *learner, run, joined, ends_turn=ending.ends_turn))
+    if ended is not None:
+        dues += capabilities.run_ended(connection, ended)
     if ending.ends_turn and is_first_good_turn(connection, run):
         begun = people[0].text if people else ""
         if not named or run.turn != run.run_id:

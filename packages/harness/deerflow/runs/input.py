@@ -11,7 +11,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messag
 from langgraph.constants import START
 from langgraph.types import Command, Send, StateSnapshot
 
-from deerflow.agents.turn import FACTS, MEMORY
+from deerflow.agents.turn import FACTS
+from deerflow.capability import Capabilities, NewTurn
 from deerflow.config import AppConfig
 from deerflow.runs.finalize import UNFINISHED, settle
 from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from deerflow.agents.factory import Agent
-    from deerflow.features.memory import MemoryService
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class RunInput:
     """
 
     runs: RunStore
-    memory: MemoryService
+    capabilities: Capabilities
     run: Run
     spec: RunSpec
     agent: Agent
@@ -114,9 +114,9 @@ class RunInput:
         people = [message for message in value["messages"] if isinstance(message, HumanMessage)]
         if people:
             earlier = None if is_new else lambda: _messages(self.agent, config)
-            known = await self.memory.recall(self.spec.owner, run.thread_id, people[-1].text, earlier)
-            if known is not None:
-                people[-1].additional_kwargs[FACTS][MEMORY] = known
+            spec = self.spec
+            turn = NewTurn(spec.principal, spec.agent, run.thread_id, people[-1].text, earlier)
+            people[-1].additional_kwargs[FACTS] |= await self.capabilities.facts(turn)
         return GraphInput(run, config, value, messages=value["messages"])
 
     async def _first_input(self, asked: Mapping[str, Any] | list[Any] | str, *, is_new: bool) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class RunInput:
             await self.runs.adopt(run)
             return None
         if run.turn == run.run_id:
-            await self.memory.turn_left(run.thread_id)
+            await self.capabilities.turn_left(run.thread_id)
         undelivered = convert_to_messages(await self.runs.left_over(run))
         joined = await settle(self.agent, config_of(run.thread_id), why=UNFINISHED, joining=undelivered)
         await self.runs.delivered([message.id or "" for message in undelivered])

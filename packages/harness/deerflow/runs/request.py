@@ -13,7 +13,6 @@ from deerflow.errors import InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal, check_id
-from deerflow.storage.memory import Owner
 from deerflow.storage.runs import MultitaskStrategy, Run
 from deerflow.tracing import TRACEPARENT
 
@@ -203,9 +202,9 @@ class RunSpec:
     """Of the messages of the input, in order; none if the run was recorded by an older version."""
 
     @property
-    def owner(self) -> Owner:
-        """Whose memory the run uses."""
-        return Owner(self.principal.user_id, (self.options.agent_name or "").lower())
+    def agent(self) -> str:
+        """Return the name of the custom agent in lower case; empty: the lead agent."""
+        return (self.options.agent_name or "").lower()
 
     @classmethod
     def of(cls, run: Run) -> RunSpec:

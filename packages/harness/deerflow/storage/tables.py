@@ -469,7 +469,7 @@ memory_facts = Table(
     Index("memory_facts_held", "user_id", "agent", "ended_at", "confidence", "created_at"),
     Index("memory_facts_held_by_category", "user_id", "agent", "category", "ended_at", "confidence", "created_at"),
 )
-"""What agents remember of people, see :class:`deerflow.storage.memory.Fact`. ``agent`` is empty for the lead agent. The
+"""What agents remember of people, see :class:`deerflow.features.memory.rows.Fact`. ``agent`` is empty for the lead agent. The
 words of facts that hold are in ``memory_index``: FTS5 on SQLite, a ``tsvector`` on PostgreSQL."""
 
 memory_sections = Table(

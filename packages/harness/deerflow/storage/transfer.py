@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.checkpoints.transfer import digest_of, read_thread, thread_ids, write_thread
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError, explained
-from deerflow.storage.memory import Fact, Owner, RowShelf
 from deerflow.storage.migrate import UNFINISHED
 from deerflow.storage.search import message_search, put_row
-from deerflow.storage.tables import Json, memory_facts, metadata
+from deerflow.storage.tables import Json, metadata
 
 TABLES = (*metadata.sorted_tables, message_search)
+Writer = Callable[[Connection, Mapping[str, Any]], None]
 BATCH = 100
 """Rows. Some hold the events of a whole run."""
 _COUNTED_ANEW = "number"
@@ -38,11 +38,14 @@ class Copied:
     threads: int
 
 
-async def transfer(source: Database, target: Database, show: Callable[[str], None]) -> Copied:
+async def transfer(
+    source: Database, target: Database, show: Callable[[str], None], writers: Mapping[Table, Writer]
+) -> Copied:
     """Copy all of ``source`` to ``target``, whose place :func:`begin` has named, and compare both. Nothing may use them meanwhile.
 
     Args:
         show: gets what is done right now.
+        writers: write a row, of tables with an index beside them.
 
     Raises:
         DatabaseError: the target is not what the source is: something has changed one of them.
@@ -55,7 +58,7 @@ async def transfer(source: Database, target: Database, show: Callable[[str], Non
         if await target.read(_digest, table) != wanted:
             at: tuple[Any, ...] = ()
             while rows := await source.read(_page, table, at):
-                await target.write(_put, table, rows)
+                await target.write(_put, table, rows, writers.get(table))
                 at = tuple(rows[-1][column.name] for column in table.primary_key)
             if (found := await target.read(_digest, table)) != wanted:
                 raise _differs(f"The table {table.name}", wanted[0], found[0])
@@ -156,14 +159,13 @@ def _page(connection: Connection, table: Table, after: tuple[Any, ...]) -> list[
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _put(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+def _put(connection: Connection, table: Table, rows: list[dict[str, Any]], writer: Writer | None) -> None:
     """Add rows, those that are there left out, in the indexes as well."""
     for row in rows:
         if table is message_search:
             put_row(connection, row)
-        elif table is memory_facts:
-            fact = Fact(**{field.name: row[field.name] for field in fields(Fact)})
-            RowShelf(connection, Owner(row["user_id"], row["agent"])).put(fact)
+        elif writer is not None:
+            writer(connection, row)
         else:
             stored = {
                 name: sql.dumps(value) if value is not None and table.c[name].type is Json else value

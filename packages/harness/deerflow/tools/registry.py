@@ -16,7 +16,6 @@ from deerflow.tools.acp import acp_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS, present_file_tool
 from deerflow.tools.images import view_image_tool
-from deerflow.tools.memory import MEMORY_TOOLS, memory_search_tool, search_chats_tool
 from deerflow.tools.search import SEARCH_TOOLS
 from deerflow.tools.shell import BACKGROUND_TOOLS, bash_tool
 
@@ -32,7 +31,7 @@ WEB, OWN_SEARCH = "deerflow.community.", "deerflow.community.searx."
 
 SMALL_WINDOW = 16_384
 """Tokens: a model with at most so many gets fewer tools, and less to read of each skill."""
-NOT_IN_SMALL = frozenset({"ask_clarification", "memory_forget", "web_capture"})
+NOT_IN_SMALL = frozenset({"ask_clarification", "web_capture"})
 BY_COMMANDS = frozenset({"ls", "glob", "grep"})
 """Tools whose work a shell does as well."""
 
@@ -48,6 +47,7 @@ def get_available_tools(
     supports_vision: bool = False,
     sandbox: bool = True,
     small: bool = False,
+    brought: Sequence[BaseTool] = (),
 ) -> list[BaseTool]:
     """Configured tools in file order, then built-in ones; of two with one name the first is kept, with a warning.
 
@@ -57,6 +57,7 @@ def get_available_tools(
         supports_vision: adds ``view_image``.
         sandbox: False leaves out the tools that work in one.
         small: leaves out tools that a model with a small window can do without, unless ``tools`` in the file lists them.
+        brought: tools of capabilities, see :meth:`deerflow.capability.Capability.tools`.
 
     Raises:
         ImportError: a tool's ``use`` cannot be resolved; the message says how to install it.
@@ -68,10 +69,7 @@ def get_available_tools(
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
-    built_in += [memory_search_tool] if app_config.memory.has_search else []
-    built_in += MEMORY_TOOLS if app_config.memory.enabled else ()
-    built_in += [search_chats_tool] if app_config.memory.search_chats else []
-    built_in += acp_tools(app_config)
+    built_in += [*brought, *acp_tools(app_config)]
     commands_and_files = (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, *SEARCH_TOOLS, present_file_tool, view_image_tool)
     in_sandbox = () if sandbox else commands_and_files
     shell = bash_tool in configured and sandbox

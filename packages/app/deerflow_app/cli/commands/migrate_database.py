@@ -62,12 +62,14 @@ def migrate_database(
 
 
 async def _copy(location: str, target: str, show: Callable[[str], None]) -> Copied:
+    from deerflow.features.memory import rows
     from deerflow.storage.database import Database
+    from deerflow.storage.tables import memory_facts
     from deerflow.storage.transfer import transfer
 
     source, copy = Database(location), Database(target, filling=True)
     try:
-        return await transfer(source, copy, show)
+        return await transfer(source, copy, show, {memory_facts: rows.put_row})
     finally:
         await source.aclose()
         await copy.aclose()

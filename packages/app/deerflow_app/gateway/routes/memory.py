@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from deerflow.agents.memory.storage import VERSION
-from deerflow.agents.memory.store import fact_json
+from deerflow.features.memory.storage import VERSION
+from deerflow.features.memory.store import fact_json
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["memory"])

@@ -1,7 +1,4 @@
-"""What agents remember of people between threads.
-
-``FileMemoryStorage`` from here is the one in files; the name in the configuration's default stands for the database.
-"""
+"""The names under which users' programs know storages of memory, see :mod:`deerflow.features.memory.storage`."""
 
 from __future__ import annotations
 

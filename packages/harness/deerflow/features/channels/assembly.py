@@ -32,7 +32,7 @@ from deerflow.features.channels.service import ChannelService, Make
 from deerflow.features.channels.timing import Timing
 from deerflow.features.channels.turns import Turns
 from deerflow.features.channels.types import OutFile
-from deerflow.features.memory import MemoryService
+from deerflow.features.memory.service import MemoryService
 from deerflow.features.usage import UsageService
 from deerflow.files.artifacts import ArtifactService
 from deerflow.files.uploads import UploadService

@@ -11,7 +11,7 @@ from deerflow.errors import NotFoundError
 from deerflow.features.agents import AgentService
 from deerflow.features.channels.commands import Services
 from deerflow.features.channels.turns import Turns
-from deerflow.features.memory import MemoryService
+from deerflow.features.memory.service import MemoryService
 from deerflow.features.usage import UsageService
 from deerflow.identity import Principal
 from deerflow.storage.budgets import today

@@ -8,16 +8,22 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import timedelta
+from typing import Any, TypeVar
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
+from langchain_core.tools import BaseTool
 from sqlalchemy import Connection
 
-from deerflow.agents.memory import summaries
-from deerflow.agents.memory.dates import at_persons
-from deerflow.agents.memory.extraction import is_worth_reading, learned, prompt, unread
-from deerflow.agents.memory.facts import (
+from deerflow.agents.effects import effects_of
+from deerflow.agents.provenance import sources_in
+from deerflow.config import AppConfig, Paths
+from deerflow.errors import InvalidRequestError
+from deerflow.features.ask import Asker
+from deerflow.features.memory import summaries
+from deerflow.features.memory.dates import at_persons
+from deerflow.features.memory.extraction import is_worth_reading, learned, prompt, unread
+from deerflow.features.memory.facts import (
     Changes,
     Recalled,
     apply,
@@ -30,8 +36,9 @@ from deerflow.agents.memory.facts import (
     undo,
     withdraw,
 )
-from deerflow.agents.memory.storage import EARLIER_VERSION
-from deerflow.agents.memory.store import (
+from deerflow.features.memory.rows import Fact, Owner, advance, is_paused, watermark
+from deerflow.features.memory.storage import EARLIER_VERSION
+from deerflow.features.memory.store import (
     CHECKED,
     EARLIER,
     MANUAL,
@@ -43,28 +50,18 @@ from deerflow.agents.memory.store import (
     read_document,
     text_of,
 )
-from deerflow.agents.turn import FACTS, MEMORY
-from deerflow.config import AppConfig, Paths
-from deerflow.errors import InvalidRequestError
-from deerflow.features.ask import Asker
 from deerflow.identity import Principal, check_agent_name
 from deerflow.security.text import inline
 from deerflow.storage.database import Database
-from deerflow.storage.memory import Fact, Owner, RowShelf, advance, begin_reading, is_paused, skip, watermark
 from deerflow.storage.provenance import UNJUDGED, Source, add_sources, has_rows, sources_of
 from deerflow.storage.tables import utc_now
 from deerflow.tasks.jobs import HopelessError, Job, bring_forward, enqueue
 from deerflow.threads.service import ThreadService
 
-if TYPE_CHECKING:
-    from deerflow.storage.runs import Run
-
 T = TypeVar("T")
 
 EXTRACTION = "memory"
 """The kind of job. Its key is the thread."""
-OPEN_TURN = timedelta(days=1)
-"""How long a turn may stay open before it is read as it is."""
 SUMMARIES = "memory_summaries"
 """The kind of job that makes summaries again after facts in them have changed. Its key is the owner."""
 REVIEW = "memory_review"
@@ -77,48 +74,11 @@ _PATIENCE = 2
 logger = logging.getLogger(__name__)
 
 
-def follow_run(
-    connection: Connection,
-    config: AppConfig,
-    owner: Owner,
-    run: Run,
-    joined: Sequence[BaseMessage],
-    *,
-    ends_turn: bool,
-) -> datetime | None:
-    """Record which facts a run recalled, and ask for those that its turn teaches, in the transaction that ends it. Turns of a thread
-    that follow each other soon are read at once; one that stays open is read with the next one, or after a day.
-
-    Args:
-        joined: the messages that the run added to its thread.
-        ends_turn: its turn came to a good end.
-
-    Returns:
-        When the job is due; None: there is nothing to learn.
-    """
-    recalled = [message.additional_kwargs.get(FACTS, {}).get(MEMORY) for message in joined]
-    if used := [fact_id for memory in recalled if memory for fact_id in memory["ids"]]:
-        RowShelf(connection, owner).used(used)
-    if not config.learns or not joined:
-        return None
-    thread_id = run.thread_id
-    if is_paused(connection, thread_id):
-        skip(connection, thread_id, joined[-1].id or "")
-        return None
-    if is_worth_reading(joined):
-        first = next(message.id for message in joined if isinstance(message, HumanMessage))
-        begin_reading(connection, thread_id, first or "")
-    elif not ends_turn or run.turn == run.run_id:
-        return None
-    due = utc_now() + (timedelta(seconds=config.memory.debounce_seconds) if ends_turn else OPEN_TURN)
-    enqueue(connection, EXTRACTION, thread_id, owner._asdict(), due_at=due, puts_off=ends_turn)
-    return due
-
-
 class MemoryService:
     """Args:
     config: the snapshot now in force.
     threads: where facts come from.
+    tools: all that agents may have under a configuration: by them old threads are judged.
     """
 
     def __init__(
@@ -128,12 +88,14 @@ class MemoryService:
         ask: Asker,
         config: Callable[[], Awaitable[AppConfig]],
         threads: ThreadService,
+        tools: Callable[[AppConfig], Sequence[BaseTool]],
     ) -> None:
         self._database = database
         self._paths = paths
         self._ask = ask
         self._config = config
         self._threads = threads
+        self._tools = tools
         self._store: tuple[tuple[str, str], MemoryStore] | None = None
 
     # what people see and change -------------------------------------------------------------------------------------
@@ -260,9 +222,13 @@ class MemoryService:
         """
         rows = [row for row in await self._database.read(sources_of, thread_id) if not row.trusted]
         if messages and any(row.kind == UNJUDGED for row in rows):
-            judged = await asyncio.to_thread(_judged, await self._config(), messages)
+            judged = await asyncio.to_thread(self._judged, await self._config(), messages)
             rows = [*(row for row in rows if row.kind != UNJUDGED), *judged]
         return ", ".join(dict.fromkeys(row.name or row.kind for row in rows))[:_SOURCES] or None
+
+    def _judged(self, config: AppConfig, messages: Sequence[BaseMessage]) -> list[Source]:
+        """The sources that messages show. Blocks: tools take a while to be imported."""
+        return sources_in(messages, effects_of(self._tools(config), config.sandbox.network.mode))
 
     async def chats(self, principal: Principal, query: str, into: str) -> list[str]:
         """Return what was said in the person's other threads, with links.
@@ -292,7 +258,7 @@ class MemoryService:
         text: str,
         earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None,
     ) -> dict[str, Any] | None:
-        """What to record with a person's message, see :func:`deerflow.agents.memory.facts.recall`.
+        """What to record with a person's message, see :func:`deerflow.features.memory.facts.recall`.
 
         Args:
             earlier: the messages of the thread before it; None: there are none.
@@ -431,17 +397,6 @@ class MemoryService:
 
 class _ReadMeanwhileError(Exception):
     """Another process has read the same messages."""
-
-
-def _judged(config: AppConfig, messages: Sequence[BaseMessage]) -> list[Source]:
-    """The sources that messages show."""
-    # Takes a while, and this is a worker thread.
-    from deerflow.agents.effects import effects_of
-    from deerflow.agents.provenance import sources_in
-    from deerflow.tools.registry import get_available_tools
-
-    tools = get_available_tools(app_config=config, supports_vision=True)
-    return sources_in(messages, effects_of(tools, config.sandbox.network.mode))
 
 
 def _owner(principal: Principal, agent: str | None) -> Owner:

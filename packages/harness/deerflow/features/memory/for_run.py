@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
-from deerflow.agents.memory.dates import at_persons
-from deerflow.agents.memory.facts import Changes, Wish, line, remembered
-from deerflow.agents.memory.own_words import is_meant, sentences
-from deerflow.agents.memory.store import text_of
 from deerflow.agents.transcript import is_person
 from deerflow.errors import InvalidRequestError, NotFoundError
-from deerflow.features.memory import BadFactError, MemoryService
+from deerflow.features.memory.dates import at_persons
+from deerflow.features.memory.facts import Changes, Wish, line, remembered
+from deerflow.features.memory.own_words import is_meant, sentences
+from deerflow.features.memory.service import BadFactError, MemoryService
+from deerflow.features.memory.store import text_of
 from deerflow.identity import Principal
 from deerflow.storage.tables import utc_now
 
@@ -24,7 +24,7 @@ _RECENT = 3
 
 
 class MemoryForRun:
-    """The memory of a person for one run in a thread, see :class:`deerflow.context.MemoryOfRun`."""
+    """The memory of a person, and what they said in other threads, for one run in a thread. Texts are for the model."""
 
     def __init__(self, service: MemoryService, principal: Principal, thread_id: str, agent: str | None) -> None:
         self._service, self._principal, self._thread_id, self._agent = service, principal, thread_id, agent

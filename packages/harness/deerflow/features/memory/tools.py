@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from langchain_core.tools import ToolException
 from pydantic import Field
 
-from deerflow.context import MemoryOfRun
 from deerflow.errors import RequestError
+from deerflow.features.memory.for_run import MemoryForRun
 from deerflow.tools.decorator import REACHES, Runtime, async_tool
 
 READS_OUTSIDE = {"readOnlyHint": True}
@@ -56,7 +56,7 @@ async def search_chats_tool(
     return "\n".join(await _memory(runtime).chats(query)) or "No other conversation has these words."
 
 
-MEMORY_TOOLS = (memory_save_tool, memory_forget_tool)
+MEMORY_TOOLS = (memory_search_tool, memory_save_tool, memory_forget_tool, search_chats_tool)
 
 
 def _said(runtime: Any) -> Sequence[Any]:
@@ -64,7 +64,7 @@ def _said(runtime: Any) -> Sequence[Any]:
     return () if runtime.context.is_subagent else runtime.state["messages"]
 
 
-def _memory(runtime: Any) -> MemoryOfRun:
-    if (memory := runtime.context.memory) is None:
+def _memory(runtime: Any) -> MemoryForRun:
+    if (memory := runtime.context.of(MemoryForRun)) is None:
         raise ToolException("Error: this agent runs without a memory.")
     return memory

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from deerflow.agents.memory.answers import read_answer
-from deerflow.agents.memory.own_words import concerns
-from deerflow.agents.memory.storage import SECTIONS, iso
-from deerflow.agents.memory.store import MAX_SUMMARY, fact_json, mapping, text_of
-from deerflow.storage.memory import Fact
+from deerflow.features.memory.answers import read_answer
+from deerflow.features.memory.own_words import concerns
+from deerflow.features.memory.rows import Fact
+from deerflow.features.memory.storage import SECTIONS, iso
+from deerflow.features.memory.store import MAX_SUMMARY, fact_json, mapping, text_of
 
 Sections = Mapping[str, Mapping[str, Any]]
 

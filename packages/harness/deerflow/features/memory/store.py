@@ -17,7 +17,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from deerflow.agents.memory.storage import (
+from deerflow.config import Paths
+from deerflow.config.schema import MemoryConfig
+from deerflow.errors import UnavailableError
+from deerflow.features.memory.rows import Fact, Owner, RowShelf, is_new
+from deerflow.features.memory.storage import (
     EARLIER_VERSION,
     SECTIONS,
     FileMemoryStorage,
@@ -25,12 +29,8 @@ from deerflow.agents.memory.storage import (
     create_empty_memory,
     iso,
 )
-from deerflow.config import Paths
-from deerflow.config.schema import MemoryConfig
-from deerflow.errors import UnavailableError
 from deerflow.reflection import resolve_class
 from deerflow.storage.database import Database
-from deerflow.storage.memory import Fact, Owner, RowShelf, is_new
 from deerflow.storage.search import words_of
 from deerflow.storage.sql import storable_text
 from deerflow.storage.tables import utc_now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ class Fact:
 
 
 class RowShelf:
-    """The memory of one owner in a transaction. See :class:`deerflow.agents.memory.store.Shelf`."""
+    """The memory of one owner in a transaction. See :class:`deerflow.features.memory.store.Shelf`."""
 
     def __init__(self, connection: Connection, owner: Owner) -> None:
         self._connection = connection
@@ -195,3 +195,9 @@ def advance(connection: Connection, thread_id: str, before: Watermark, message_i
     statement = """UPDATE memory_watermarks SET message_id = ?, is_read = ?
         WHERE thread_id = ? AND message_id = ? AND is_read = ?"""
     return sql.change(connection, statement, message_id, True, thread_id, *before) == 1
+
+
+def put_row(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Write a row of ``memory_facts`` as another database has it, its index included."""
+    fact = Fact(**{field.name: row[field.name] for field in fields(Fact)})
+    RowShelf(connection, Owner(row["user_id"], row["agent"])).put(fact)

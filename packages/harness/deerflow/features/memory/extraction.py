@@ -11,12 +11,15 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from deerflow.agents.memory.answers import read_answer
-from deerflow.agents.memory.dates import said_on
-from deerflow.agents.memory.facts import CATEGORIES, Changes, Wish, remembered
-from deerflow.agents.memory.own_words import MAX_MESSAGE, covers, quoted
-from deerflow.agents.memory.storage import SECTIONS
-from deerflow.agents.memory.store import (
+from deerflow.agents.middlewares.base import BROKE_OFF, is_error
+from deerflow.agents.transcript import is_person
+from deerflow.features.memory.answers import read_answer
+from deerflow.features.memory.dates import said_on
+from deerflow.features.memory.facts import CATEGORIES, Changes, Wish, remembered
+from deerflow.features.memory.own_words import MAX_MESSAGE, covers, quoted
+from deerflow.features.memory.rows import Fact, Watermark
+from deerflow.features.memory.storage import SECTIONS
+from deerflow.features.memory.store import (
     MAX_SUMMARY,
     Shelf,
     confidence_of,
@@ -27,9 +30,6 @@ from deerflow.agents.memory.store import (
     text_of,
     words_in,
 )
-from deerflow.agents.middlewares.base import BROKE_OFF, is_error
-from deerflow.agents.transcript import is_person
-from deerflow.storage.memory import Fact, Watermark
 
 BATCH = 40
 """Messages that it reads at a time."""

@@ -1,0 +1,140 @@
+"""The interface by which the core knows a noun of DeerFlow: memory, and whatever else moves into a folder of ``features``."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deerflow.config import AppConfig
+from deerflow.identity import Principal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.tools import BaseTool
+    from sqlalchemy import Connection
+
+    from deerflow.storage.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """An agent that is put together.
+
+    Args:
+        is_subagent: it works for another agent, and talks to no person.
+        is_kept: its threads are kept: what it learns can outlive them.
+        is_small: its model has a small window, and reads of no tool that it can do without.
+    """
+
+    config: AppConfig
+    is_subagent: bool = False
+    is_kept: bool = False
+    is_small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A message of a person that begins a turn.
+
+    Args:
+        agent: name of the custom agent, lower case; empty: the lead agent.
+        text: of the message.
+        earlier: reads the messages of the thread before it; None: there are none.
+    """
+
+    principal: Principal
+    agent: str
+    thread_id: str
+    text: str
+    earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run in the transaction that ends it.
+
+    Args:
+        config: the snapshot now in force.
+        agent: as in NewTurn.
+        joined: the messages that the run added to its thread.
+        ends_turn: its turn came to a good end.
+    """
+
+    config: AppConfig
+    agent: str
+    run: Run
+    joined: Sequence[BaseMessage]
+    ends_turn: bool
+
+
+class Offer:
+    """What agents get of a noun. Depends on the configuration only, so that system prompt and tools stay the same."""
+
+    def tools(self, agent: AgentSpec) -> Sequence[BaseTool]:
+        return ()
+
+    def kept(self, agent: AgentSpec, tools: Collection[str]) -> str:
+        """Return a sentence for the system prompt about what outlives a thread; empty: nothing does. ``tools``: names of the agent's."""
+        return ""
+
+
+class Capability:
+    """What happens to runs, threads and people, as far as a noun cares. A method that it does not override is never called."""
+
+    name: ClassVar[str]
+    """Key of what :meth:`facts` records."""
+    jobs: Mapping[str, Callable[[Any], Awaitable[None]]] = MappingProxyType({})
+    """Handlers of its background tasks, by kind."""
+
+    async def facts(self, turn: NewTurn) -> Mapping[str, Any] | None:
+        """Return what to record with the person's message. A text under ``text`` stands before it in requests, in a tag of this
+        capability's name, after the sentence under ``note``."""
+        raise NotImplementedError
+
+    def for_run(self, principal: Principal, thread_id: str, agent: str) -> object:
+        """Return what this capability's tools find in a run by ``context.of``."""
+        raise NotImplementedError
+
+    async def turn_left(self, thread_id: str) -> None:
+        """Take note that the thread's last turn, which stayed open, has ended, since another begins."""
+        raise NotImplementedError
+
+    def run_ended(self, connection: Connection, ended: EndedRun) -> datetime | None:
+        """Write what follows from a run, in the transaction that ends it, and return when the first task that it asks for is due."""
+        raise NotImplementedError
+
+
+class Capabilities:
+    """All capabilities, in the order in which they are asked; those without a method are left out of its calls."""
+
+    def __init__(self, *given: Capability) -> None:
+        self._given = given
+        self.jobs = {kind: handler for each in given for kind, handler in each.jobs.items()}
+        self._facts = self._with(Capability.facts)
+        self._for_run = self._with(Capability.for_run)
+        self._left = self._with(Capability.turn_left)
+        self._ended = self._with(Capability.run_ended)
+
+    def _with(self, method: Callable[..., Any]) -> tuple[Capability, ...]:
+        name = method.__name__
+        return tuple(each for each in self._given if getattr(type(each), name) is not method)
+
+    async def facts(self, turn: NewTurn) -> dict[str, Any]:
+        """Return what capabilities record with a message, by their names."""
+        found = [(each.name, await each.facts(turn)) for each in self._facts]
+        return {name: facts for name, facts in found if facts is not None}
+
+    def for_run(self, principal: Principal, thread_id: str, agent: str) -> dict[type, object]:
+        made = [each.for_run(principal, thread_id, agent) for each in self._for_run]
+        return {type(one): one for one in made}
+
+    async def turn_left(self, thread_id: str) -> None:
+        for each in self._left:
+            await each.turn_left(thread_id)
+
+    def run_ended(self, connection: Connection, ended: EndedRun) -> list[datetime | None]:
+        return [each.run_ended(connection, ended) for each in self._ended]

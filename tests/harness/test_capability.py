@@ -1,0 +1,61 @@
+"""The interface by which the core knows nouns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from deerflow.agents.turn import AS_DATA, render_facts
+from deerflow.capability import Capabilities, Capability, EndedRun, NewTurn
+from deerflow.config import AppConfig
+from deerflow.identity import LOCAL_PRINCIPAL
+
+TURN = NewTurn(LOCAL_PRINCIPAL, "", "t", "hi", None)
+
+
+class Weather(Capability):
+    name = "weather"
+
+    async def facts(self, turn: NewTurn) -> Mapping[str, Any] | None:
+        return {"text": f"Rain at {turn.text}.", "note": "From the station."}
+
+    def for_run(self, principal: object, thread_id: str, agent: str) -> Station:
+        return Station(thread_id)
+
+
+class Silent(Capability):
+    name = "silent"
+
+    async def facts(self, turn: NewTurn) -> Mapping[str, Any] | None:
+        return None
+
+
+class Bare(Capability):
+    name = "bare"
+
+
+class Station:
+    def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
+
+
+async def test_a_method_that_a_noun_does_not_have_is_never_called():
+    with pytest.raises(NotImplementedError):
+        await Bare().facts(TURN)
+    all_ = Capabilities(Bare(), Silent(), Weather())
+    assert await all_.facts(TURN) == {"weather": {"text": "Rain at hi.", "note": "From the station."}}
+    made = all_.for_run(LOCAL_PRINCIPAL, "t", "")
+    assert list(made) == [Station]
+    await all_.turn_left("t")
+    ended = EndedRun(AppConfig(), "", run=None, joined=(), ends_turn=True)  # type: ignore[arg-type]
+    assert all_.run_ended(None, ended) == []  # type: ignore[arg-type]
+
+
+async def test_what_a_noun_records_stands_before_the_message_in_its_own_tag():
+    facts = {"date": "2026-11-26, Thursday", **await Capabilities(Weather()).facts(TURN)}
+    assert render_facts(facts) == (
+        "<weather>\nFrom the station.\nRain at hi.\n</weather>\n<current_date>2026-11-26, Thursday</current_date>"
+    )
+    assert AS_DATA in render_facts({"memory": {"text": "- a fact", "ids": []}}), "recorded before there were notes"

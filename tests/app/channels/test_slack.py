@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from tests.contracts.channels.receiver import Receiver
-from tests.support.channels.slack_double import ANN, BEN, CHANNEL, PRIVATE, TEAM, US, SlackDouble
+from tests.support.channels.slack_double import ANN, BEN, CHANNEL, PRIVATE, ROBOT, TEAM, US, SlackDouble
 
 from deerflow.features.channels.types import (
     Author,
@@ -160,7 +161,52 @@ async def test_a_persons_time_zone_is_that_of_their_profile(double: SlackDouble,
     zones = [await adapter.time_zone(Author(person, TEAM)) for person in (ANN, BEN, "U9")]
     double.error = {"error": "missing_scope", "needed": "users:read", "provided": "chat:write"}
 
-    assert [*zones, await adapter.time_zone(Author(ANN, TEAM))] == ["Asia/Tokyo", "", "", ""]
+    assert [*zones, await adapter.time_zone(Author(ROBOT, TEAM))] == ["Asia/Tokyo", "", "", ""]
+
+
+async def test_a_persons_time_zone_is_asked_once_an_hour(double: SlackDouble, adapter: Slack):
+    double.zones[ANN] = "Asia/Tokyo"
+    people = [Author(ANN, TEAM), Author("U9", TEAM)]
+    first = [await adapter.time_zone(person) for person in people * 3]
+    double.zones[ANN] = "Europe/Oslo"
+
+    assert [*first, await adapter.time_zone(people[0])] == [*["Asia/Tokyo", ""] * 3, "Asia/Tokyo"]
+    assert len(asked_for_zones(double)) == 2
+
+
+async def test_an_old_time_zone_is_asked_again(double: SlackDouble):
+    adapter = Slack(double.bot_token, double.app_token, base_url=double.api, zone_age=0.0)
+    zones = list[str]()
+    for zone in ("Asia/Tokyo", "Europe/Oslo"):
+        double.zones[ANN] = zone
+        zones.append(await adapter.time_zone(Author(ANN, TEAM)))
+    await adapter.aclose()
+
+    assert zones == ["Asia/Tokyo", "Europe/Oslo"]
+
+
+async def test_a_time_zone_that_could_not_be_asked_is_asked_at_the_next_turn(double: SlackDouble, adapter: Slack):
+    double.zones[ANN] = "Asia/Tokyo"
+    double.error = {"error": "internal_error"}
+    first = await adapter.time_zone(Author(ANN, TEAM))
+    double.error = None
+
+    assert (first, await adapter.time_zone(Author(ANN, TEAM))) == ("", "Asia/Tokyo")
+
+
+async def test_time_zones_of_two_hundred_people_are_remembered(double: SlackDouble, adapter: Slack):
+    await adapter.time_zone(Author(ANN, TEAM))
+    for number in range(200):
+        await adapter.time_zone(Author(f"P{number}", TEAM))
+    count = len(asked_for_zones(double))
+    for person in (ANN, "P199"):
+        await adapter.time_zone(Author(person, TEAM))
+
+    assert len(asked_for_zones(double)) == count + 1
+
+
+def asked_for_zones(double: SlackDouble) -> list[Request]:
+    return [request for request in double.requests if request.url.path.endswith("/users.info")]
 
 
 async def test_a_missing_scope_is_named(double: SlackDouble, adapter: Slack):

@@ -218,7 +218,8 @@ class DingTalkDouble(Double):
                 return self._refused("param.error", "card is finalized")
             card.values |= {"content": body["content"], "flowStatus": "3" if body["isFinalize"] else "2"}
         else:
-            card.values |= body["cardData"]["cardParamMap"]
+            by_key = body.get("cardUpdateOptions", {}).get("updateCardDataByKey", False)
+            card.values = {**(card.values if by_key else {}), **body["cardData"]["cardParamMap"]}
         return JSONResponse({"success": True, "result": True})
 
     def _send(self, path: str, body: Mapping[str, Any]) -> Response:
@@ -237,11 +238,12 @@ class DingTalkDouble(Double):
         if request.query_params["access_token"] != self.tokens[-1] or self.is_expired:
             self.is_expired = False
             return JSONResponse({"errcode": 40014, "errmsg": "invalid access_token"})
-        file = (await request.form())["media"]
-        assert isinstance(file, UploadFile) and request.query_params["type"] in ("image", "file")
+        form = await request.form()
+        file, kind = form["media"], form["type"]
+        assert isinstance(file, UploadFile) and kind in ("image", "file")
         media = f"@media{len(self.kept)}"
         self.kept[media] = (str(file.filename), await file.read())
-        return JSONResponse({"errcode": 0, "errmsg": "ok", "media_id": media, "type": request.query_params["type"]})
+        return JSONResponse({"errcode": 0, "errmsg": "ok", "media_id": media, "type": kind})
 
     async def until_acknowledged(self, frame_id: str) -> dict[str, Any]:
         async with asyncio.timeout(10):

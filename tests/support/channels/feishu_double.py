@@ -54,6 +54,7 @@ class FeishuDouble(Double):
         acknowledged: the payload of the acknowledgement, by the ID of the delivery.
         waiting: deliveries that no acknowledgement has come for; a new link gets them again.
         lifetime: seconds of a token. ``ping``: seconds between two pings. ``parts``: frames that an event is cut into.
+        nonce: seconds, of which a client waits a random part before it connects again.
         is_revoked: the secret is no longer valid. ``scopes``: what the app may do; None: everything.
     """
 
@@ -69,7 +70,7 @@ class FeishuDouble(Double):
         self.said: list[dict[str, Any]] = []
         self.tokens: list[str] = []
         self.pings = 0
-        self.lifetime, self.ping, self.parts = 7200, 0.15, 1
+        self.lifetime, self.ping, self.parts, self.nonce = 7200, 0.15, 1, 30
         self.is_revoked, self.is_expired = False, False
         self.scopes: set[str] | None = None
         self._asked: Operation | None = None
@@ -158,7 +159,7 @@ class FeishuDouble(Double):
             frame = Frame.load(raw)
             if frame.method == CONTROL:
                 self.pings += 1
-                pong = json.dumps({"PingInterval": self.ping}).encode()
+                pong = json.dumps(self._config()).encode()
                 await link.send(Frame(frame.service, CONTROL, {"type": "pong"}, pong).dump())
                 continue
             payload = json.loads(frame.payload)
@@ -251,7 +252,15 @@ class FeishuDouble(Double):
         if body != {"AppID": "cli_1", "AppSecret": "app-secret"}:
             return JSONResponse({"code": 514, "msg": "app secret invalid"})
         url = f"{self.ws}/ws/v2?device_id=d1&service_id=7&access_key=access-key&ticket=ticket-1"
-        return JSONResponse({"code": 0, "msg": "", "data": {"URL": url, "ClientConfig": {"PingInterval": self.ping}}})
+        return JSONResponse({"code": 0, "msg": "", "data": {"URL": url, "ClientConfig": self._config()}})
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "ReconnectCount": -1,
+            "ReconnectInterval": 120,
+            "ReconnectNonce": self.nonce,
+            "PingInterval": self.ping,
+        }
 
     def _token(self, body: Mapping[str, Any]) -> Response:
         if self.is_revoked or body != {"app_id": "cli_1", "app_secret": "app-secret"}:

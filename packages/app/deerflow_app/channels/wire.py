@@ -24,6 +24,8 @@ from deerflow.security.outbound import tls
 logger = logging.getLogger(__name__)
 AFTER = 5.0
 """Seconds to wait when a platform says "later" and not when."""
+BURST = 100
+"""Messages of a link that are read before they are handled, and stored in one commit."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SOCKETS = logging.getLogger(f"{__name__}.sockets")
@@ -261,11 +263,16 @@ def _storable(raw: Any) -> Any:
     return raw
 
 
-async def burst(link: ClientConnection, most: int = 100) -> list[str | bytes]:
+async def burst(link: ClientConnection) -> list[str | bytes]:
     """Return the next message and those that have arrived behind it, so that one commit stores them all."""
-    got = [await link.recv()]
+    return await and_behind(link, await link.recv())
+
+
+async def and_behind(link: ClientConnection, first: str | bytes) -> list[str | bytes]:
+    """Return a message and those that have arrived behind it."""
+    got = [first]
     try:
-        while len(got) < most:
+        while len(got) < BURST:
             async with asyncio.timeout(0):
                 got.append(await link.recv())
     except (TimeoutError, ConnectionClosed):
@@ -281,7 +288,8 @@ async def socket(url: str, **more: Any) -> AsyncIterator[ClientConnection]:
         more: ``ping_interval`` and ``ping_timeout`` (seconds) say when a silent link counts as dead.
     """
     trust = await asyncio.to_thread(tls) if url.startswith("wss:") else None
-    options = {"max_size": 16 << 20, "open_timeout": 10, "close_timeout": 2, "logger": _SOCKETS, "ssl": trust, **more}
+    limits = {"max_size": 16 << 20, "max_queue": BURST, "open_timeout": 10, "close_timeout": 2}
+    options = {**limits, "logger": _SOCKETS, "ssl": trust, **more}
     try:
         connection = await connect(url, **options)
     except (OSError, TimeoutError, WebSocketException) as error:

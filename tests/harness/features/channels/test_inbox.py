@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from tests.harness.features.channels.platform_double import inbox_rows, message
 
-from deerflow.features.channels import leases
+from deerflow.features.channels import leases, limits
 from deerflow.features.channels.inbox import Inbox, InboxRow, State
 from deerflow.features.channels.leases import ConnectionRow, Fenced
-from deerflow.features.channels.types import Author, Click, FileRef, Place
+from deerflow.features.channels.types import Author, Caps, Click, FileRef, Place
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 
@@ -108,6 +110,50 @@ async def test_many_at_once_share_transactions_and_one_that_is_fenced_takes_no_o
     assert writes <= 5
     assert [row.message_id for row in await inbox_rows(database)] == [str(n) for n in range(300)]
     assert await cursor(database) == "299"
+
+
+async def test_what_comes_twice_in_one_transaction_is_new_once(database: Database) -> None:
+    inbox = Inbox(database)
+    await held(database)
+    first = inbox.accept("x", [message("a", "1")])
+    more = [inbox.accept("x", [message("a", "2"), message("b", id_)]) for id_ in ("1", "3", "3")]
+    assert await asyncio.gather(first, *more) == [1, 1, 1, 0]
+    assert [row.message_id for row in await inbox_rows(database)] == ["1", "2", "3"]
+
+
+async def test_many_chats_take_as_many_statements_as_one(sqlite_location: str) -> None:
+    database, statements = Database(sqlite_location), list[str]()
+    await held(database)
+    await database.write(lambda c: sql_trace(c, statements.append))
+    counts = list[int]()
+    for size in (1, 200):
+        statements.clear()
+        said = [message("a", f"{size}-{n}", f"c{n}") for n in range(size)]
+        assert await Inbox(database).accept("x", said, f"{size}", epoch=1) == size
+        counts.append(len(statements))
+    await database.aclose()
+    assert counts[0] == counts[1] > 2
+
+
+async def test_a_person_who_writes_may_be_sent_unprompted_messages_again(database: Database) -> None:
+    inbox, caps = Inbox(database), Caps("plain", post_every=0.0, unprompted=1)
+    await held(database)
+    await held(database, id_="y")
+
+    async def may_send(connection_id: str, chat: str) -> bool:
+        return await database.write(limits.take_post, connection_id, chat, caps, utc_now()) is None
+
+    chats = [("x", "a"), ("x", "b"), ("y", "a")]
+    assert [await may_send(*chat) for chat in chats * 2] == [True] * 3 + [False] * 3
+    await inbox.accept("x", [message("hi", "1", "a")])
+    assert [await may_send(*chat) for chat in chats] == [True, False, False]
+    await inbox.accept("x", [message("hi", "1", "b")])
+    assert not await may_send("x", "b")  # it had come before
+
+
+def sql_trace(connection: Connection, note: Callable[[str], object]) -> None:
+    raw: Any = connection.connection.driver_connection
+    raw.set_trace_callback(note)
 
 
 async def test_a_place_gives_its_oldest_row_and_commands_and_clicks_pass_one_that_waits(database: Database) -> None:

@@ -78,7 +78,7 @@ class DingTalk(Adapter):
     async def listen(self, accept: Accept, cursor: str, connected: Callable[[], None]) -> None:
         url = await self._api.connection((dingtalk_events.MESSAGE, dingtalk_events.CLICK))
         every = self._ping_every
-        async with socket(url, max_queue=100, ping_interval=every, ping_timeout=every) as link:
+        async with socket(url, ping_interval=every, ping_timeout=every) as link:
             connected()
             while True:
                 frames = [one for raw in await burst(link) if (one := _frame(raw))]

@@ -62,8 +62,7 @@ class DingTalkApi:
         """Keep a file at DingTalk and return its media ID; it is shown nowhere yet."""
 
         async def send(token: str) -> dict[str, Any]:
-            where = {"access_token": token, "type": kind}
-            form = multipart({}, "media", file)
+            where, form = {"access_token": token}, multipart({"type": kind}, "media", file)
             return await self._http.object("POST", f"{self._oapi}/media/upload", repeatable=True, params=where, **form)
 
         return (await self._signed(send))["media_id"]

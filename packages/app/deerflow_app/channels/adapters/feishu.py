@@ -33,13 +33,12 @@ from deerflow_app.channels.adapters import feishu_events
 from deerflow_app.channels.adapters.feishu_api import FeishuApi
 from deerflow_app.channels.adapters.feishu_card import card_of
 from deerflow_app.channels.adapters.feishu_frames import CONTROL, Assembly, Frame
-from deerflow_app.channels.wire import allowed, limited, name_of, socket, understood
+from deerflow_app.channels.wire import allowed, and_behind, limited, name_of, socket, understood
 
 logger = logging.getLogger(__name__)
 
 _TOAST_WAIT = 2.0
 """Seconds for which the acknowledgement of a click waits for its notice; Feishu waits 3."""
-_BATCH = 100
 _STREAM_CLOSED, _OVERTAKEN = {300309, 200850}, 300317
 _EMOJI = {Signal.SEEN: "OK", Signal.JOINED: "JIAYI", Signal.DONE: "DONE", Signal.FAILED: "CrossMark"}
 _IMAGES = {"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/x-icon"}
@@ -100,7 +99,7 @@ class Feishu(Adapter):
             await self.identify()
         url, service, every = await self._api.connection()
         assembly = Assembly()
-        async with socket(url, max_queue=_BATCH) as link:
+        async with socket(url) as link:
             connected()
             async for batch in _batches(link, Frame(service, CONTROL, {"type": "ping"}).dump(), every):
                 received = [one for raw in batch if (one := self._read(raw, assembly))]
@@ -256,7 +255,7 @@ async def _batches(link: ClientConnection, ping: bytes, every: float) -> AsyncIt
     while True:
         try:
             async with asyncio.timeout_at(due):
-                batch = [await link.recv()]
+                first = await link.recv()
         except TimeoutError:
             if not is_alive:
                 link.transport.abort()  # no one is there to say good-bye to
@@ -265,8 +264,4 @@ async def _batches(link: ClientConnection, ping: bytes, every: float) -> AsyncIt
             due, is_alive = loop.time() + every, False
             continue
         is_alive = True
-        with suppress(TimeoutError, ConnectionClosed):
-            async with asyncio.timeout(0):
-                while len(batch) < _BATCH:
-                    batch.append(await link.recv())
-        yield batch
+        yield await and_behind(link, first)

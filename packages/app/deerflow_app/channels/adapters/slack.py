@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from time import monotonic
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -57,6 +58,8 @@ _REACTIONS = {
     Signal.FAILED: "x",
 }
 _SIGNED_OUT = {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}
+_PEOPLE = 200
+"""People whose time zones are remembered."""
 _MAYBE_DONE = {"internal_error", "fatal_error", "request_timeout", "service_unavailable"}
 
 
@@ -65,6 +68,7 @@ class Slack(Adapter):
 
     Args:
         ping: seconds between two pings on the link; ``pong``: seconds without an answer after which it counts as dead.
+        zone_age: seconds for which a person's time zone is remembered.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class Slack(Adapter):
         base_url: str = "https://slack.com/api/",
         ping: float = 10.0,
         pong: float = 10.0,
+        zone_age: float = 3600.0,
     ) -> None:
         self.caps = CAPS
         self._http = Http(base_url, secrets=[bot_token, app_token], headers={"authorization": f"Bearer {bot_token}"})
@@ -82,6 +87,8 @@ class Slack(Adapter):
         self._host = urlsplit(base_url).netloc
         self._heartbeat = {"ping_interval": ping, "ping_timeout": pong}
         self._me = Me("", "")
+        self._zone_age = zone_age
+        self._zones: dict[str, tuple[str, float]] = {}
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -205,10 +212,20 @@ class Slack(Adapter):
             await self._call("chat.postEphemeral", json=body)
 
     async def time_zone(self, author: Author) -> str:
-        with suppress(ChannelError):  # without users:read, the date is the server's
-            found = await self._call("users.info", repeatable=True, data={"user": author.id})
-            return str((found.get("user") or {}).get("tz") or "")
-        return ""
+        zone, until = self._zones.pop(author.id, ("", 0.0))
+        if until <= monotonic():
+            try:
+                found = await self._call("users.info", repeatable=True, data={"user": author.id})
+                zone = str((found.get("user") or {}).get("tz") or "")
+            except (Refused, Misconfigured):  # without users:read, the date is the server's
+                zone = ""
+            except ChannelError:
+                return ""
+            until = monotonic() + self._zone_age
+        self._zones[author.id] = zone, until
+        if len(self._zones) > _PEOPLE:
+            del self._zones[next(iter(self._zones))]  # who was not here for longest
+        return zone
 
     async def missed(self, place: Place, since: datetime) -> Sequence[Event]:
         read = partial(written, team=self._me.workspace, me=self._me)

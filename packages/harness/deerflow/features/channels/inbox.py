@@ -7,7 +7,7 @@ often the platform delivers it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from deerflow.features.channels import limits
 from deerflow.features.channels.leases import Fenced
 from deerflow.features.channels.stored import column, event_from_json, event_to_json, place_from_json
 from deerflow.features.channels.types import Click, Event, Inbound, Place
@@ -25,7 +26,8 @@ from deerflow.storage.tables import channel_inbox, utc_now
 MAX_AGE = timedelta(minutes=30)
 TOO_OLD = "too old"
 """Why a message is ignored that the person could not know to be missed; it is summarised in its place, once."""
-_ROWS = 100
+_ROWS = 500
+"""Rows of one statement: each has 14 values, and SQLite takes 32,766."""
 
 
 class State(StrEnum):
@@ -177,6 +179,11 @@ class Inbox:
             due = min([*waiting, *known], default=None)
         return found[:limit], due
 
+    def is_accepted(self, connection: Connection, row: InboxRow) -> bool:
+        """Return whether nothing has become of the row yet."""
+        query = "SELECT 1 FROM channel_inbox WHERE id = ? AND state = 'accepted'"
+        return sql.execute(connection, query, row.id).fetchone() is not None
+
     def move(
         self,
         connection: Connection,
@@ -245,13 +252,20 @@ def is_addressed(event: Event) -> bool:
 
 
 def _store(connection: Connection, some: Sequence[_Delivery], now: datetime, max_age: timedelta) -> list[int | None]:
-    """Store deliveries; None for each one whose lease is over."""
+    """Store deliveries, in as few statements for many as for one; None for each one whose lease is over."""
     cursors: dict[tuple[str, int | None], str | None] = {}
     for one in some:
         key = one.connection_id, one.epoch
         cursors[key] = one.cursor if one.cursor is not None else cursors.get(key)
-    held = {key: _holds(connection, *key, cursor) for key, cursor in cursors.items()}
-    return [_store_one(connection, one, now, max_age) if held[one.connection_id, one.epoch] else None for one in some]
+    held = {key for key, cursor in cursors.items() if _holds(connection, *key, cursor)}
+    rows = [
+        [row_of(one.connection_id, event, now, max_age) for event in one.events]
+        if (one.connection_id, one.epoch) in held
+        else None
+        for one in some
+    ]
+    new = _insert(connection, [row for of_one in rows if of_one for row in of_one])
+    return [None if of_one is None else sum(new.pop(_key(row), False) for row in of_one) for of_one in rows]
 
 
 def _holds(connection: Connection, connection_id: str, epoch: int | None, cursor: str | None) -> bool:
@@ -265,21 +279,24 @@ def _holds(connection: Connection, connection_id: str, epoch: int | None, cursor
     return sql.execute(connection, held, connection_id, epoch).fetchone() is not None
 
 
-def _store_one(connection: Connection, one: _Delivery, now: datetime, max_age: timedelta) -> int:
-    rows = [row_of(one.connection_id, event, now, max_age) for event in one.events]
-    new = 0
+def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], bool]:
+    """Insert rows, and return the keys of those that were not there; people who write may be answered unprompted again."""
+    new: dict[tuple[str, str], bool] = {}
     for begin in range(0, len(rows), _ROWS):
         some = rows[begin : begin + _ROWS]
-        names = ", ".join(some[0])
         marks = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
         statement = (
-            f"INSERT INTO channel_inbox ({names}) VALUES {marks} ON CONFLICT (connection_id, message_id) DO NOTHING"
+            f"INSERT INTO channel_inbox ({', '.join(some[0])}) VALUES {marks} "
+            "ON CONFLICT (connection_id, message_id) DO NOTHING RETURNING connection_id, message_id"
         )
-        new += sql.change(connection, statement, *(value for row in some for value in row.values()))
-    for chat in {row["chat"] for row in rows} if new else ():
-        prompted = "UPDATE channel_limits SET unprompted = 0 WHERE connection_id = ? AND chat = ? AND unprompted > 0"
-        sql.execute(connection, prompted, one.connection_id, chat)
+        values = (value for row in some for value in row.values())
+        new |= dict.fromkeys(sql.execute(connection, statement, *values).fetchall(), True)
+    limits.prompted(connection, {(row["connection_id"], row["chat"]) for row in rows if _key(row) in new})
     return new
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["connection_id"], row["message_id"]
 
 
 def row_of(connection_id: str, event: Event, now: datetime, max_age: timedelta = MAX_AGE) -> dict[str, Any]:

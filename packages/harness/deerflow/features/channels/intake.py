@@ -40,7 +40,8 @@ class Intake:
         except Exception as error:
             await self._failed(row, error)
         else:
-            await self._ignore(row, "not handled")
+            if await self._database.read(self._inbox.is_accepted, row):
+                await self._ignore(row, "not handled")
 
     async def _failed(self, row: InboxRow, error: Exception) -> None:
         if row.tries + 1 >= TRIES:
@@ -58,7 +59,7 @@ class Intake:
         await self._database.write(job)
 
     async def _ignore(self, row: InboxRow, why: str) -> None:
-        """Move a row on that the handler left as it was."""
+        """Move on a row that the handler left as it was."""
 
         def job(connection: Connection) -> None:
             self._inbox.move(connection, row, State.IGNORED, why=why)

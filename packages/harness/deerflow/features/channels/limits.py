@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -54,3 +55,11 @@ def take_post(connection: Connection, connection_id: str, chat: str, caps: Caps,
         *(connection_id, chat, now, count + 1, since),
     )
     return None
+
+
+def prompted(connection: Connection, chats: Collection[tuple[str, str]]) -> None:
+    """Count no message before this as unprompted: people have written in these chats of connections."""
+    if chats:
+        which = ", ".join(["(?, ?)"] * len(chats))
+        reset = f"UPDATE channel_limits SET unprompted = 0 WHERE unprompted > 0 AND (connection_id, chat) IN (VALUES {which})"
+        sql.execute(connection, reset, *(name for chat in sorted(chats) for name in chat))

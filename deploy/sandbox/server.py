@@ -1,4 +1,4 @@
-"""The HTTP contract of sandboxes that are pods: ``GET /v1/sandbox``, ``POST /v1/shell/exec``, ``POST /v1/file/write``, on port 8080.
+"""The HTTP contract of sandboxes that are pods: ``GET /v1/sandbox``, ``POST /v1/shell/exec``, on port 8080.
 
 Every request shows ``SANDBOX_API_KEY`` as ``X-AIO-API-Key``. Needs Python 3.9 and bash; what confines it is the pod.
 """
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 PORT = 8080
@@ -29,16 +28,15 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(*((200, {"success": True}) if self.path == "/v1/sandbox" else NOT_FOUND))
 
     def do_POST(self) -> None:
-        action = {"/v1/shell/exec": execute, "/v1/file/write": write}.get(self.path)
         if not self._admitted():
             return
-        if action is None:
+        if self.path != "/v1/shell/exec":
             return self._answer(*NOT_FOUND)
         try:
             size = int(self.headers["Content-Length"])
             if not 0 <= size <= MAX_BODY:
                 return self._answer(413, {"success": False, "message": f"At most {MAX_BODY} bytes."})
-            data = action(json.loads(self.rfile.read(size)))
+            data = execute(json.loads(self.rfile.read(size)))
         except (KeyError, TypeError, ValueError) as error:
             return self._answer(422, {"success": False, "message": f"The request is not valid: {error!r}"})
         except OSError as error:
@@ -87,12 +85,6 @@ def execute(body: dict[str, Any]) -> dict[str, Any]:
             return {**common, "status": "hard_timeout", "output": _read(output), "exit_code": None}
         shown = _read(output)
     return {**common, "status": "completed", "output": shown, "exit_code": code if code >= 0 else 128 - code}
-
-
-def write(body: dict[str, Any]) -> dict[str, Any]:
-    """Write a text file."""
-    Path(body["file"]).write_text(body["content"], "utf-8")
-    return {"file": body["file"]}
 
 
 def _read(output: Any) -> str:

@@ -14,6 +14,7 @@ from deerflow.config import AppConfig, ConfigError, ConfigSource
 from deerflow.storage.backup import verify
 from deerflow_app.backups import make_due, newest
 from deerflow_app.bucket import BucketError
+from deerflow_app.cli.commands.doctor import backups
 
 Configure = Callable[..., AppConfig]
 
@@ -92,3 +93,25 @@ def test_an_archive_of_the_directory_goes_there_also_after_a_failure(
 def test_an_address_is_that_of_a_storage(clean_environment: Path, address: str) -> None:
     with pytest.raises(ConfigError, match=r"backups\.bucket\.address"):
         ConfigSource(None, overrides={"backups": {"bucket": {"address": address, "name": "b"}}}).current()
+
+
+def test_doctor_says_in_a_sentence_what_is_in_the_way_of_backups(
+    storage: S3Server, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(**changes: Any) -> str:
+        [(_, status, sentence)] = backups(configure(**changes))
+        assert status == "bad"
+        return sentence
+
+    for method in ("GET", "POST", "PUT", "DELETE"):
+        storage.denies = frozenset({method})
+        assert "it may have to list the bucket 'backups', and get, put and delete its objects" in found(), method
+        storage.objects.clear()
+    storage.denies, storage.fails = frozenset(), 1
+    asked = len(storage.requests)
+    assert "503" in found() and len(storage.requests) == asked + 1, "it asks once"
+    elsewhere = {"address": "http://127.0.0.1:1", "name": NAME}
+    assert "check the network and backups.bucket.address" in found(bucket=elsewhere)
+    monkeypatch.delenv("DEER_FLOW_BACKUP_SECRET_KEY")
+    assert "run `deerflow config secret DEER_FLOW_BACKUP_SECRET_KEY`" in found()
+    assert list(backups(configure(bucket=None))) == []

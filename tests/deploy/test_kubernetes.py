@@ -15,7 +15,7 @@ from tests.support.kubernetes_schemas import faults
 from tests.support.provisioners import MANIFESTS, TOKEN, manifest, manifests
 
 from deerflow.community.aio_sandbox import AioSandboxProvider
-from deerflow.community.aio_sandbox.remote import RemoteProvider
+from deerflow.community.aio_sandbox.pods import PodProvider
 from deerflow.config import load_config
 from deerflow.config.paths import Paths
 from deerflow.sandbox.policy import build_sandbox_provider
@@ -121,7 +121,7 @@ def test_the_configuration_gives_workers_the_pods_of_the_provisioner(tmp_path: P
         config = load_config(file, environ=given)
         assert config.skills.directory(tmp_path) == Path("/data")
         provider = build_sandbox_provider(config, Paths(tmp_path, environ={}))
-        assert isinstance(provider, AioSandboxProvider) and isinstance(provider.backend, RemoteProvider)
+        assert isinstance(provider, AioSandboxProvider) and isinstance(provider.backend, PodProvider)
         assert provider.backend._headers == {"Authorization": f"Bearer {TOKEN}"}
 
 

@@ -192,6 +192,14 @@ class Cluster:
             raise Refusal(400, "BadRequest", "the name of the object does not match the name on the URL")
         _check(body)
         old = self._objects.get((kind, name))
+        if (
+            old
+            and body["metadata"].get("resourceVersion", old["metadata"]["resourceVersion"])
+            != old["metadata"]["resourceVersion"]
+        ):
+            raise Refusal(
+                409, "Conflict", f'Operation cannot be fulfilled on {kind} "{name}": the object has been modified'
+            )
         if old is None:
             self._authorize("create", kind, "", NAMESPACE)
         else:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import ssl
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
@@ -33,6 +34,8 @@ SCHEME = "s3://"
 PART_BYTES = 64 << 20
 """Parts are sent again one by one where the connection breaks. Storages take at least 5 MB each, and 10,000 of them."""
 MOST_PARTS = 10_000
+TRIAL = ".deerflow-doctor"
+"""The name of an object that is deleted at once."""
 _CHUNK = 1 << 20
 _TIMEOUT = httpx.Timeout(60, connect=10, read=300)
 _TRIES = 4
@@ -77,12 +80,23 @@ class Bucket:
     prefix: how keys begin.
     part_bytes: size of a part; larger where a file would have too many.
     pause: seconds before the second attempt; four times as much before each further one.
+    tries: attempts at a request.
+    timeout: of a request.
 
     Every method raises BucketError.
     """
 
     def __init__(
-        self, address: str, name: str, prefix: str, signer: Signer, *, part_bytes: int = PART_BYTES, pause: float = 1.0
+        self,
+        address: str,
+        name: str,
+        prefix: str,
+        signer: Signer,
+        *,
+        part_bytes: int = PART_BYTES,
+        pause: float = 1.0,
+        tries: int = _TRIES,
+        timeout: httpx.Timeout | float = _TIMEOUT,
     ) -> None:
         address = address.rstrip("/")
         self.name = name
@@ -91,16 +105,16 @@ class Bucket:
         self._part_bytes = part_bytes
         self._host, self._path = urlsplit(address).netloc, urlsplit(address).path
         self._base = address.removesuffix(self._path)
-        self._client = httpx.Client(timeout=_TIMEOUT)
+        self._client = httpx.Client(timeout=timeout)
         self._retry = Retrying(
-            stop=stop_after_attempt(_TRIES),
+            stop=stop_after_attempt(tries),
             wait=wait_exponential(multiplier=pause, exp_base=4),
             retry=retry_if_exception_type(_PassingError),
             reraise=True,
         )
 
     @classmethod
-    def of(cls, config: AppConfig, name: str | None = None, prefix: str | None = None) -> Bucket:
+    def of(cls, config: AppConfig, name: str | None = None, prefix: str | None = None, **options: Any) -> Bucket:
         """Return that of the configuration, or another one of the same storage. Raises BucketError: none is configured."""
         bucket, environ = config.backups.bucket, config.origin.environ
         if bucket is None:
@@ -110,7 +124,8 @@ class Bucket:
                 f"backups.bucket needs {' and '.join(missing)}: run `deerflow config secret {missing[0]}`."
             )
         signer = Signer(environ[KEY_ID], environ[SECRET], bucket.region)
-        return cls(bucket.address, name or bucket.name, bucket.prefix if prefix is None else prefix, signer)
+        prefix = bucket.prefix if prefix is None else prefix
+        return cls(bucket.address, name or bucket.name, prefix, signer, **options)
 
     def __str__(self) -> str:
         return f"{SCHEME}{self.name}/{self.prefix}"
@@ -155,6 +170,15 @@ class Bucket:
 
     def delete(self, name: str) -> None:
         self._ask("DELETE", self.prefix + name)
+
+    def try_out(self) -> None:
+        """Do all that backups need: list, put and delete, with an object of a few bytes."""
+        self.names()
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"deerflow doctor\n")
+            file.flush()
+            self.put(Path(file.name), TRIAL)
+        self.delete(TRIAL)
 
     def clear(self) -> None:
         """Delete the parts of uploads below the prefix that came to no end."""

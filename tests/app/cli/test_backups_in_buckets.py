@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -43,6 +44,18 @@ def test_the_keys_are_kept_encrypted_and_bring_a_backup_back(
         assert done.code == 0 and f"The newest is s3://{NAME}/{newest}" in done.out, done.err
         assert not (data_dir / "users/later").exists() and (data_dir / "data/deerflow.db").exists()
         assert not list(data_dir.glob(".deerflow-work-*"))
+
+
+def test_doctor_tries_the_bucket_as_backups_use_it(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEER_FLOW_BACKUP_KEY_ID", KEY_ID)
+    monkeypatch.setenv("DEER_FLOW_BACKUP_SECRET_KEY", SECRET)
+    with s3_server(folder / "storage") as storage:
+        bucket = f"{{address: '{storage.url}', name: {NAME}, region: {REGION}, prefix: a/}}"
+        (folder / "config.yaml").write_text(f"config_version: 9\nbackups: {{bucket: {bucket}}}\n")
+        checks = json.loads(cli("doctor", "--json").out)["checks"]
+        [check] = [check for check in checks if check["name"] == "backups"]
+        assert (check["status"], check["found"]) == ("ok", f"s3://{NAME}/a/: can be listed and written")
+        assert not storage.objects and not storage.uploads
 
 
 def test_a_secret_is_forgotten_and_one_of_the_environment_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from tests.contracts.sandbox.shell import exit_codes, long_command
 from tests.support.kubernetes_cluster import Cluster
 from tests.support.provisioners import TOKEN, provisioner
 
-from deerflow.community.aio_sandbox import AioSandboxProvider, http_shell, remote
-from deerflow.community.aio_sandbox.remote import pod_name
+from deerflow.community import remote_http, remote_sandbox
+from deerflow.community.aio_sandbox import AioSandboxProvider
+from deerflow.community.aio_sandbox.pods import pod_name
 from deerflow.config.paths import Paths
 from deerflow.config.schema import AppConfig
 from deerflow.sandbox.interface import Policy, Sandbox, SandboxNotFoundError, SandboxRuntimeError
@@ -168,7 +169,7 @@ async def test_a_pod_that_was_evicted_is_named_and_the_next_command_has_another(
 async def test_a_pod_that_is_gone_when_it_is_asked_for_again_is_replaced_before_the_command(
     sandbox: Sandbox, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(remote, "CLAIM_INTERVAL", 0.0)
+    monkeypatch.setattr(remote_sandbox, "CLAIM_INTERVAL", 0.0)
     await sandbox.start_process("sleep 60")
     cluster.kubelet.end(POD, "Evicted")
     assert (await sandbox.exec("echo here")).output == "here\n"
@@ -191,7 +192,7 @@ async def test_a_pod_that_begins_late_is_waited_for(sandbox: Sandbox, cluster: C
 async def test_a_pod_that_never_gets_ready_is_removed_and_the_reason_is_said(
     sandbox: Sandbox, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(http_shell, "READY_TIMEOUT", 1.0)
+    monkeypatch.setattr(remote_http, "READY_TIMEOUT", 1.0)
     cluster.kubelet.unschedulable = "0/3 nodes are available: 3 Insufficient memory."
     with pytest.raises(SandboxRuntimeError, match=r"Its pod is Pending\. Unschedulable: 0/3 nodes are available"):
         await sandbox.exec("true")
@@ -223,7 +224,7 @@ async def test_a_provisioner_that_refuses_or_is_not_there_is_named(url: str, pol
 async def test_a_worker_that_is_done_with_a_thread_leaves_the_pod_to_the_one_that_asked_for_it_since(
     url: str, paths: Paths, policy: Policy, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(remote, "CLAIM_INTERVAL", 0.0)
+    monkeypatch.setattr(remote_sandbox, "CLAIM_INTERVAL", 0.0)
     workers = [AioSandboxProvider(paths.base_dir, provisioner_url=url, provisioner_token=TOKEN) for _ in range(3)]
     first, second, third = [await one.acquire(THREAD, user_id=USER, policy=policy) for one in workers]
     for sandbox in (first, second, third, second):
@@ -244,7 +245,7 @@ async def test_a_worker_that_is_done_with_a_thread_leaves_the_pod_to_the_one_tha
 async def test_a_thread_works_on_while_the_provisioner_restarts(
     cluster: Cluster, paths: Paths, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(remote, "CLAIM_INTERVAL", 0.0)
+    monkeypatch.setattr(remote_sandbox, "CLAIM_INTERVAL", 0.0)
     with provisioner(cluster) as url:
         worker = AioSandboxProvider(paths.base_dir, provisioner_url=url, provisioner_token=TOKEN)
         sandbox = await worker.acquire(THREAD, user_id=USER, policy=policy)

@@ -16,9 +16,9 @@ from tests.support.kubernetes_cluster import Cluster
 from tests.support.provisioners import TOKEN, manifest, provisioner, settings_for
 
 from deerflow_app.gateway.settings import SettingsError
+from deerflow_app.provisioner import sandboxes
 from deerflow_app.provisioner.__main__ import main
 from deerflow_app.provisioner.kubernetes import KubernetesApi, KubernetesError
-from deerflow_app.provisioner.sandboxes import Sandboxes
 from deerflow_app.provisioner.settings import ProvisionerSettings
 
 WANTED = {"sandbox_id": "abc", "thread_id": "t", "user_id": "u"}
@@ -70,7 +70,7 @@ async def test_nothing_is_done_without_the_token(url: str, cluster: Cluster):
             for method, path in (("POST", ""), ("GET", ""), ("GET", "/abc"), ("DELETE", "/abc")):
                 assert (await http.request(method, f"/api/sandboxes{path}", json=WANTED)).status_code == 401
             assert (await http.get("/openapi.json")).status_code == 404
-    assert not cluster.used - {("list", "pods")}, "beside the sweep"
+    assert not cluster.used - {("list", "pods"), ("list", "services")}, "beside the sweep"
 
 
 async def test_no_id_reaches_a_name_or_a_path_that_might_be_more_than_an_id(http: httpx.AsyncClient, cluster: Cluster):
@@ -83,7 +83,7 @@ async def test_no_id_reaches_a_name_or_a_path_that_might_be_more_than_an_id(http
     assert (
         (await http.get("/api/sandboxes/a,b")).status_code == (await http.delete("/api/sandboxes/A")).status_code == 422
     )
-    assert not cluster.used - {("list", "pods")}, "beside the sweep"
+    assert not cluster.used - {("list", "pods"), ("list", "services")}, "beside the sweep"
 
 
 async def test_it_asks_the_cluster_for_what_its_role_allows_and_for_all_of_that(
@@ -151,10 +151,51 @@ async def test_a_pod_that_has_ended_is_replaced_and_one_without_use_is_swept(htt
     cluster.kubelet.end("sandbox-abc", "DeadlineExceeded")
     settings = settings_for(cluster)
     api = await asyncio.to_thread(KubernetesApi, settings.server, settings.service_account, settings.namespace)
-    await Sandboxes(settings, api).sweep()
+    await sandboxes.Sandboxes(settings, api).sweep()
     while cluster.all("pods"):
         await asyncio.sleep(0.02)
     await api.aclose()
+
+
+async def test_a_pod_whose_owner_is_gone_is_swept_and_one_whose_lease_is_renewed_stays(
+    http: httpx.AsyncClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    settings = settings_for(cluster)
+    api = await asyncio.to_thread(KubernetesApi, settings.server, settings.service_account, settings.namespace)
+    monkeypatch.setattr(sandboxes, "LEASE", -1)
+    await made(http, owner="a")
+    monkeypatch.undo()
+    await http.put("/api/sandboxes/abc/lease", params={"owner": "b"})  # not its own
+    await made(http, sandbox_id="def", thread_id="t2")  # of a caller that has no name and renews nothing
+    monkeypatch.setattr(sandboxes, "LEASE", -1)
+    await made(http, sandbox_id="ghi", owner="a")
+    monkeypatch.undo()
+    assert (await http.put("/api/sandboxes/ghi/lease", params={"owner": "a"})).status_code == 200
+    assert (await http.put("/api/sandboxes/none/lease", params={"owner": "a"})).status_code == 200
+    await sandboxes.Sandboxes(settings, api).sweep()
+    while len(cluster.all("pods")) != 2:
+        await asyncio.sleep(0.02)
+    assert {pod["metadata"]["name"] for pod in cluster.all("pods")} == {"sandbox-def", "sandbox-ghi"}
+    await api.aclose()
+
+
+async def test_a_lease_that_is_renewed_while_another_owner_asks_leaves_the_sandbox_to_that_one(
+    http: httpx.AsyncClient, cluster: Cluster
+):
+    await made(http, owner="a")
+    original = cluster.answer
+
+    def answer(method: str, target: str, *rest: Any) -> Any:
+        if "/services/" in target and method == "PATCH":
+            service = cluster.all("services")[0]
+            service["metadata"]["annotations"]["deerflow/owner"] = "b"
+            cluster.put("services", service)
+        return original(method, target, *rest)
+
+    cluster.answer = answer  # type: ignore[method-assign]
+    assert (await http.put("/api/sandboxes/abc/lease", params={"owner": "a"})).status_code == 200
+    [service] = cluster.all("services")
+    assert service["metadata"]["annotations"]["deerflow/owner"] == "b"
 
 
 async def test_watches_that_expire_or_break_off_are_started_again(http: httpx.AsyncClient, cluster: Cluster):

@@ -118,6 +118,7 @@ def test_a_container_gets_no_right_no_network_and_a_user_of_its_own(tmp_path: Pa
     made = body(tmp_path, {})
     host = made["HostConfig"]
     assert (made["User"], host["NetworkMode"], host["CapDrop"]) == ("200001:200001", "none", ["ALL"])
+    assert made["NetworkDisabled"]
     assert host["ReadonlyRootfs"] and host["SecurityOpt"] == ["no-new-privileges"] and "/sys" in host["MaskedPaths"]
     assert (host["PidsLimit"], host["Memory"]) == (128, (1024 + 64) << 20) and host["Memory"] == host["MemorySwap"]
     assert made["StdinOnce"] and host["AutoRemove"], "it ends with whoever holds its input"

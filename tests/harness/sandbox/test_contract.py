@@ -11,15 +11,17 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.contracts.sandbox.checks import CHECKS
 from tests.contracts.sandbox.environment import Check, Environment, NotApplicable, open_environment
+from tests.support.opensandbox import KEY, opensandbox
 
 from deerflow.community.aio_sandbox.containers import ContainerProvider
+from deerflow.community.opensandbox import OpenSandboxProvider
 from deerflow.config import Paths
 from deerflow.sandbox.interface import ProbeReport
 from deerflow.sandbox.isolation.landlock import LandlockSandboxProvider
@@ -46,17 +48,33 @@ class EngineProvider(ContainerProvider):
         super().__init__(data_dir, docker_socket=Paths(data_dir).docker_socket)
 
 
+class RemoteServiceProvider(OpenSandboxProvider):
+    """A service of OpenSandbox that lives as long as its provider."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._double = ExitStack()
+        service = self._double.enter_context(opensandbox())
+        super().__init__(data_dir, opensandbox_url=service.url, opensandbox_key=KEY)
+
+    async def shutdown(self) -> None:
+        await super().shutdown()
+        await asyncio.to_thread(self._double.close)
+
+
 PROVIDERS = [
     BwrapSandboxProvider,
     UsernsSandboxProvider,
     pytest.param(MaskedProcProvider, marks=pytest.mark.nightly),
     pytest.param(LandlockSandboxProvider, marks=pytest.mark.nightly),
     pytest.param(EngineProvider, marks=pytest.mark.docker),
+    RemoteServiceProvider,
 ]
 LEAST_CHECKS = 71
 
 
-@pytest.fixture(scope="module", params=PROVIDERS, ids=["bwrap", "userns", "noproc", "landlock", "container"])
+@pytest.fixture(
+    scope="module", params=PROVIDERS, ids=["bwrap", "userns", "noproc", "landlock", "container", "opensandbox"]
+)
 def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
     """One sandbox for all checks of a provider."""
     # Not tmp_path: Landlock works with the host's paths, whose parents the sandbox's uid must be able to pass, and

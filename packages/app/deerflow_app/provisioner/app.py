@@ -92,6 +92,11 @@ def _routes(sandboxes: Sandboxes) -> APIRouter:
             raise HTTPException(404, f"Sandbox {sandbox_id!r} not found")
         return _shown(found)
 
+    @router.put("/{sandbox_id}/lease")
+    async def renew(sandbox_id: SandboxId, owner: Id) -> dict[str, Any]:
+        await sandboxes.renew(sandbox_id, owner)
+        return {"ok": True, "sandbox_id": sandbox_id}
+
     @router.delete("/{sandbox_id}")
     async def delete(sandbox_id: SandboxId, owner: str = "") -> dict[str, Any]:
         await sandboxes.delete(sandbox_id, owner)

@@ -24,6 +24,8 @@ CLIENT_LABEL = "deerflow/uses-sandboxes"
 THREAD_NOTE, USER_NOTE = "deerflow/thread", "deerflow/user"
 OWNER_NOTE = "deerflow/owner"
 """Annotation of a service: the process of DeerFlow that asked for the sandbox last."""
+LEASE_NOTE = "deerflow/lease"
+"""Annotation of a service: until when that process is taken to be alive, in seconds since 1970."""
 
 _DATA = Paths("/", environ={})
 """The data directory, as the root of its volume."""
@@ -93,12 +95,22 @@ def pod(settings: ProvisionerSettings, sandbox_id: str, thread_id: str, user_id:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def service(sandbox_id: str, pod: Object, owner: str) -> Object:
-    """Return the address of a pod inside of the cluster, which also notes whose the pod is."""
+def service(sandbox_id: str, pod: Object, owner: str, until: float) -> Object:
+    """Return the address of a pod inside of the cluster, which also notes whose the pod is, and until when."""
+    return _service(_owned(f"{pod_name(sandbox_id)}-svc", pod), owner, until)
+
+
+def renewed(service: Object, until: float) -> Object:
+    """Return a service with another lease. It is refused if the service has changed since: then it may be another owner's."""
+    metadata = {key: service["metadata"][key] for key in ("name", "labels", "ownerReferences", "resourceVersion")}
+    return _service(metadata, service["metadata"]["annotations"][OWNER_NOTE], until)
+
+
+def _service(metadata: Object, owner: str, until: float) -> Object:
     port = {"name": "http", "protocol": "TCP", "port": PORT}
-    spec = {"type": "ClusterIP", "selector": _labels(sandbox_id), "ports": [port]}
-    metadata = _owned(f"{pod_name(sandbox_id)}-svc", pod) | {"annotations": {OWNER_NOTE: owner}}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+    spec = {"type": "ClusterIP", "selector": _labels(metadata["labels"][ID_LABEL]), "ports": [port]}
+    notes = {OWNER_NOTE: owner, LEASE_NOTE: str(round(until))}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata | {"annotations": notes}, "spec": spec}
 
 
 def secret(settings: ProvisionerSettings, sandbox_id: str, owner: Object) -> Object:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from deerflow.community.remote_sandbox import LEASE
 from deerflow_app.provisioner import objects
 from deerflow_app.provisioner.kubernetes import KubernetesApi, KubernetesError, Object
 from deerflow_app.provisioner.settings import ProvisionerSettings
 
 PATIENCE = 20.0
 """Seconds for which a pod is waited for. DeerFlow waits 30 s for the answer, and for the pod itself a minute more."""
-SWEEP_INTERVAL = 300.0
+SWEEP_INTERVAL = 60.0
 HOPELESS = frozenset(
     {"CrashLoopBackOff", "CreateContainerError", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"}
 )
@@ -22,6 +24,7 @@ HOPELESS = frozenset(
 ENDED = ("Failed", "Succeeded")
 REFUSED = (403, 422)
 """Statuses after which a pod would stay without an address or a key."""
+CONFLICT = 409
 PAUSE = 0.1
 """Seconds between the end of a watch and the next one."""
 
@@ -67,7 +70,7 @@ class Sandboxes:
         made = await self._made(sandbox_id, body, owner, until)
         try:
             await self._api.apply(objects.secret(self._settings, sandbox_id, made))
-            service = await self._api.apply(objects.service(sandbox_id, made, owner))
+            service = await self._api.apply(objects.service(sandbox_id, made, owner, time.time() + LEASE))
             pod = await self._when(sandbox_id, lambda one: one is None or _is_ready(one) or _is_over(one), until)
             if pod is None or _is_over(pod):
                 raise KubernetesError(_reason(pod or {}) or "the pod was removed while it began", 422)
@@ -93,10 +96,25 @@ class Sandboxes:
         for pod in (await self._api.list("Pod", objects.selector(sandbox_id))).items:
             await self._remove(pod)
 
+    async def renew(self, sandbox_id: str, owner: str) -> None:
+        """Renew the lease of a sandbox that is still the owner's. Raises KubernetesError."""
+        service = await self._service(sandbox_id)
+        if service is None or _note(service, objects.OWNER_NOTE) != owner:
+            return
+        try:
+            await self._api.apply(objects.renewed(service, time.time() + LEASE))
+        except KubernetesError as error:
+            if error.status != CONFLICT:  # another owner's by now
+                raise
+
     async def sweep(self) -> None:
-        """Remove the pods that have ended: their time was over, or their node needed room. Raises KubernetesError."""
-        for pod in (await self._api.list("Pod", objects.selector())).items:
-            if _phase(pod) in ENDED:
+        """Remove the pods that have ended, and those whose owner has not renewed their lease: it was killed. Raises KubernetesError."""
+        pods, services = await asyncio.gather(
+            *(self._api.list(kind, objects.selector()) for kind in ("Pod", "Service"))
+        )
+        left = {_id(one) for one in services.items if _is_left(one)}
+        for pod in pods.items:
+            if _phase(pod) in ENDED or _id(pod) in left:
                 await self._remove(pod)
 
     async def sweep_again_and_again(self) -> None:
@@ -104,7 +122,7 @@ class Sandboxes:
             try:
                 await self.sweep()
             except KubernetesError as error:
-                log.warning("Pods that have ended could not be removed: %s", error)
+                log.warning("Pods that have ended or were left could not be removed: %s", error)
             await asyncio.sleep(SWEEP_INTERVAL)
 
     async def _made(self, sandbox_id: str, body: Object, owner: str, until: float) -> Object:
@@ -114,7 +132,7 @@ class Sandboxes:
             try:
                 return await self._api.create(body)
             except KubernetesError as error:
-                if error.status != 409:
+                if error.status != CONFLICT:
                     raise
             pod = await self._when(sandbox_id, lambda one: True, until)
             if pod is None:
@@ -130,8 +148,11 @@ class Sandboxes:
 
     async def _owner(self, sandbox_id: str) -> str:
         """Return the process that asked for a sandbox last, or ""."""
-        services = (await self._api.list("Service", objects.selector(sandbox_id))).items
-        return next((one["metadata"].get("annotations", {}).get(objects.OWNER_NOTE, "") for one in services), "")
+        service = await self._service(sandbox_id)
+        return _note(service, objects.OWNER_NOTE) if service else ""
+
+    async def _service(self, sandbox_id: str) -> Object | None:
+        return next(iter((await self._api.list("Service", objects.selector(sandbox_id))).items), None)
 
     async def _remove(self, pod: Object) -> None:
         await self._api.delete("Pod", pod["metadata"]["name"], pod["metadata"]["uid"])
@@ -167,6 +188,16 @@ def _shown(pod: Object, service: Object | None, key: str = "") -> ProvisionedSan
 
 def _id(labelled: Object) -> str:
     return labelled["metadata"]["labels"][objects.ID_LABEL]
+
+
+def _note(service: Object, name: str) -> str:
+    return service["metadata"].get("annotations", {}).get(name, "")
+
+
+def _is_left(service: Object) -> bool:
+    """Return whether the owner of a sandbox has not renewed its lease."""
+    until = _note(service, objects.LEASE_NOTE)
+    return bool(_note(service, objects.OWNER_NOTE)) and until.isdigit() and float(until) < time.time()
 
 
 def _phase(pod: Object) -> str:

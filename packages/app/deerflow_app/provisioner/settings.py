@@ -38,7 +38,7 @@ class ProvisionerSettings(BaseModel):
     cpu: Quantity = Field("1", alias="SANDBOX_CPU_LIMIT")
     memory: Quantity = Field("1Gi", alias="SANDBOX_MEMORY_LIMIT")
     lifetime: int = Field(86_400, alias="SANDBOX_LIFETIME_SECONDS", gt=0)
-    """Seconds after which a pod ends in any case, also one that a killed DeerFlow has left behind."""
+    """Seconds after which a pod ends in any case, also one that is in use."""
     runtime_class: Name | None = Field(None, alias="SANDBOX_RUNTIME_CLASS")
     """gVisor's or Kata's, on nodes that have it."""
     pull_secret: Name | None = Field(None, alias="SANDBOX_PULL_SECRET")

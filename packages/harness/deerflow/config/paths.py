@@ -278,6 +278,15 @@ def shipped_skills() -> Path:
     return root / "skills/public" if root else Path(__file__).parents[1] / "skills/public"
 
 
+def on_host(path: Path, host_paths: Mapping[Path, Path]) -> Path:
+    """Return where another machine has a directory of ours: one that runs sandboxes while we are in a container ourselves."""
+    resolved = path.resolve()
+    for here, there in host_paths.items():
+        if resolved.is_relative_to(here):
+            return there / resolved.relative_to(here)
+    return resolved
+
+
 def _checkout() -> Path | None:
     for parent in Path(__file__).resolve().parents:
         if (parent / EXAMPLE_NAME).is_file() and (parent / "packages" / "harness").is_dir():

@@ -321,6 +321,10 @@ class SandboxConfig(OpenSection):
     container_prefix: str = "deer-flow-sandbox"
     provisioner_url: str = ""
     provisioner_token: str = ""
+    opensandbox_url: str = ""
+    """OpenSandbox provider only, likewise below."""
+    opensandbox_key: str = ""
+    opensandbox_volume: str = ""
 
 
 # agents --------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
 
     The constructor is given what its signature asks for by name, of: ``data_dir``, ``max_sessions``, ``sleep_after``, ``idle_timeout``,
     ``etc_extra``, ``allow_unsandboxed``, ``allow_host_bash``, ``image``, ``replicas``, ``container_prefix``, ``docker_socket``,
-    ``host_paths``, ``provisioner_url``, ``provisioner_token``, ``config``, ``paths``.
+    ``host_paths``, ``provisioner_url``, ``provisioner_token``, ``opensandbox_url``, ``opensandbox_key``,
+    ``opensandbox_volume``, ``config``, ``paths``.
 
     Raises:
         ImportError: the class path cannot be resolved.
@@ -57,6 +58,9 @@ def build_sandbox_provider(config: AppConfig, paths: Paths) -> SandboxProvider:
         "host_paths": paths.host_paths | _host_skills(config, paths),
         "provisioner_url": settings.provisioner_url,
         "provisioner_token": settings.provisioner_token,
+        "opensandbox_url": settings.opensandbox_url,
+        "opensandbox_key": settings.opensandbox_key,
+        "opensandbox_volume": settings.opensandbox_volume,
         "config": config,
         "paths": paths,
     }

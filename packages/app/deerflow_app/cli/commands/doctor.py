@@ -247,6 +247,21 @@ def _check_pages(file: Path) -> None:
         raise sqlite3.DatabaseError(f"malformed: {found}")
 
 
+def backups(config: AppConfig) -> Iterator[Finding]:
+    """Try the bucket of scheduled backups as they will use it. A failure would stand in the log alone."""
+    from deerflow_app.bucket import Bucket, BucketError
+
+    if config.backups.bucket is None:
+        return
+    try:
+        with contextlib.closing(Bucket.of(config, tries=1, timeout=TIMEOUT)) as bucket:
+            bucket.try_out()
+    except BucketError as error:
+        yield "backups", "bad", str(error)
+    else:
+        yield "backups", "ok", f"{bucket}: can be listed and written"
+
+
 NAME_WIDTH = 16
 """The same in every area, so that findings stand below each other."""
 
@@ -280,6 +295,7 @@ def diagnose(settings: Settings) -> list[Check]:
             ("Sandbox", converters(harness)),
             ("Storage", storage(paths)),
             ("Storage", database(config, paths)),
+            ("Storage", backups(config)),
             ("Channels", channels(config, paths)),
         )
         return [*checks, *(Check(area, *finding) for area, found in areas for finding in found)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deerflow.community.aio_sandbox.containers import DEFAULT_IMAGE, DEFAULT_SOCKET, ContainerProvider
-from deerflow.community.aio_sandbox.remote import RemoteProvider
+from deerflow.community.aio_sandbox.pods import PodProvider
 from deerflow.sandbox.interface import Policy, ProbeReport, Sandbox, SandboxProvider
 
 
@@ -29,11 +29,11 @@ class AioSandboxProvider(SandboxProvider):
     ) -> None:
         """
         Args:
-            provisioner_url, provisioner_token: of the service that makes pods; see ``RemoteProvider``. Without: ``ContainerProvider``.
+            provisioner_url, provisioner_token: of the service that makes pods; see ``PodProvider``. Without: ``ContainerProvider``.
         """
-        self.backend: ContainerProvider | RemoteProvider
+        self.backend: ContainerProvider | PodProvider
         if provisioner_url:
-            self.backend = RemoteProvider(
+            self.backend = PodProvider(
                 data_dir, provisioner_url, provisioner_token, max_sessions=max_sessions, idle_timeout=idle_timeout
             )
         else:

@@ -183,7 +183,7 @@ test("a citation shows what was read, and opens the page as it was then", async 
   await expect(card(page)).toBeFocused();
   await expect(card(page).locator("mark")).toBeVisible();
   await page.keyboard.press("Tab");
-  await expect(card(page).getByRole("button", { name: "Open as read" })).toBeFocused();
+  await expect(card(page).getByRole("button", { name: "View saved copy" })).toBeFocused();
   const visit = card(page).getByRole("link", { name: "Visit site" });
   await expect(visit).toHaveAttribute("rel", "noopener noreferrer nofollow");
   await page.keyboard.press("Escape");
@@ -191,7 +191,7 @@ test("a citation shows what was read, and opens the page as it was then", async 
   await expect(first).toBeFocused();
 
   await first.click();
-  await card(page).getByRole("button", { name: "Open as read" }).click();
+  await card(page).getByRole("button", { name: "View saved copy" }).click();
   const panel = panelOf(page);
   await expect(panel.getByText(/In Aarau, noise at night fell by 3\.4 decibels/)).toBeVisible();
   await expect(panel.getByText("moved to our new site")).toBeHidden();

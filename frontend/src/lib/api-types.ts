@@ -1174,6 +1174,16 @@ export interface components {
             /** Created At */
             created_at: string;
             /**
+             * Suspended At
+             * @description The account is shut since then.
+             */
+            suspended_at?: string | null;
+            /**
+             * Last Seen At
+             * @description To ten minutes.
+             */
+            last_seen_at?: string | null;
+            /**
              * Password
              * @description The random password, shown only now.
              */
@@ -1648,6 +1658,14 @@ export interface components {
             lastUsed?: string | null;
             /** Expiresat */
             expiresAt?: string | null;
+        };
+        /** Farewell */
+        Farewell: {
+            /**
+             * Password
+             * Format: password
+             */
+            password: string;
         };
         /** Feature */
         Feature: {
@@ -2737,6 +2755,11 @@ export interface components {
              * @description Of all costs, ISO 4217. None: no model has a price, or they differ.
              */
             currency: string | null;
+            /**
+             * Default Mode
+             * @description Of new chats, if administrators have chosen one.
+             */
+            default_mode: ("flash" | "thinking" | "pro" | "ultra") | null;
         };
         /**
          * MultitaskStrategy
@@ -3290,14 +3313,6 @@ export interface components {
             /** Text */
             text: string;
         };
-        /** RoleChange */
-        RoleChange: {
-            /**
-             * System Role
-             * @enum {string}
-             */
-            system_role: "admin" | "user";
-        };
         /** Rollback */
         Rollback: {
             /** Version */
@@ -3766,6 +3781,43 @@ export interface components {
              * Format: password
              */
             password: string;
+        };
+        /** Site */
+        Site: {
+            /**
+             * Registration
+             * @description null: as the server was started.
+             */
+            registration: boolean | null;
+            /**
+             * Default Model
+             * @description Of new chats; null: the first one.
+             */
+            default_model: string | null;
+            /**
+             * Default Mode
+             * @description Of new chats; null: the page's own.
+             */
+            default_mode: ("flash" | "thinking" | "pro" | "ultra") | null;
+            /**
+             * Notice
+             * @description For everybody, on top of the page.
+             */
+            notice: string | null;
+        };
+        /**
+         * SiteChange
+         * @description What is given is changed, the rest stays.
+         */
+        SiteChange: {
+            /** Registration */
+            registration?: boolean | null;
+            /** Default Model */
+            default_model?: string | null;
+            /** Default Mode */
+            default_mode?: ("flash" | "thinking" | "pro" | "ultra") | null;
+            /** Notice */
+            notice?: string | null;
         };
         /**
          * SkillChange
@@ -4773,6 +4825,16 @@ export interface components {
             rows: components["schemas"]["Figures"][];
             total: components["schemas"]["Figures"];
         };
+        /** UserChange */
+        UserChange: {
+            /** System Role */
+            system_role?: ("admin" | "user") | null;
+            /**
+             * Suspended
+             * @description Sessions, tokens and runs end; schedules pause.
+             */
+            suspended?: boolean | null;
+        };
         /** UserContext */
         UserContext: {
             /**
@@ -4815,6 +4877,16 @@ export interface components {
             needs_setup: boolean;
             /** Created At */
             created_at: string;
+            /**
+             * Suspended At
+             * @description The account is shut since then.
+             */
+            suspended_at?: string | null;
+            /**
+             * Last Seen At
+             * @description To ten minutes.
+             */
+            last_seen_at?: string | null;
         };
         /** Users */
         Users: {

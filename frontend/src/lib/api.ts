@@ -5,6 +5,7 @@ import { http } from "./http";
 type Schemas = components["schemas"];
 export type Account = Schemas["Account"];
 export type SetupStatus = Schemas["SetupStatus"];
+export type Site = Schemas["Site"];
 export type Model = Schemas["Model"];
 export type Models = Schemas["Models"];
 export type Thread = Schemas["ThreadNow"];
@@ -28,6 +29,7 @@ export const threadApi = (id: string, rest = "") => `/api/threads/${encodeURICom
 
 export const me = () => http.get<Account>("/api/v1/auth/me");
 export const setupStatus = () => http.get<SetupStatus>("/api/v1/auth/setup-status");
+export const site = () => http.get<Schemas["Site"]>("/api/v1/site");
 export const models = () => http.get<Models>("/api/models");
 export const thread = (id: string, signal?: AbortSignal) => http.get<Thread>(threadApi(id), { signal });
 export const waiting = async () =>

@@ -5,6 +5,9 @@ export function downloadThread(threadId: string, format: "md" | "json" | "zip") 
   save(`${threadApi(threadId, "/export")}?format=${format}`);
 }
 
+/** Lets the browser save everything of the person in a ZIP. */
+export const downloadEverything = () => save("/api/v1/auth/me/archive");
+
 /** Lets the browser save a text that the page has. */
 export function downloadText(name: string, text: string, type: string) {
   const address = URL.createObjectURL(new Blob([text], { type }));

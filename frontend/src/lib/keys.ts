@@ -8,6 +8,7 @@ export const keys = {
   tokens: ["tokens"],
   grants: ["grants"],
   users: ["users"],
+  site: ["site"],
   agents: ["agents"],
   skills: ["skills"],
   prompts: ["prompts"],

@@ -8,6 +8,9 @@ export const modelsQuery = queryOptions({ queryKey: keys.models, queryFn: models
 /** The models of the server; the same answer for all who ask. */
 export const useModels = () => useQuery(modelsQuery);
 
-/** Nothing but the server's scripted stand-in answers: no real model is connected. */
+/** The server's scripted stand-in. */
+export const DEMO = "demo";
+
+/** Nothing but the stand-in answers: no real model is connected. */
 export const isOnlyDemo = (models: readonly Model[]) =>
-  models.length > 0 && models.every(({ model }) => model === "demo");
+  models.length > 0 && models.every(({ model }) => model === DEMO);

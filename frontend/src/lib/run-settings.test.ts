@@ -94,3 +94,10 @@ test("an agent is chosen for its thread alone; its model counts more than the de
   expect(of()).toBe("plain");
   expect(of({ modelName: "smart" })).toBe("smart");
 });
+
+test("what administrators set for new chats holds until someone picks their own", () => {
+  const preset = [{ ...smart, is_default: false }, model("other", { is_default: true })];
+  const of = (device: Choice) => resolve(undefined, device, preset, null, "ultra").settings;
+  expect(of({})).toMatchObject({ modelName: "other", mode: "ultra" });
+  expect(of({ modelName: "smart", mode: "flash" })).toMatchObject({ modelName: "smart", mode: "flash" });
+});

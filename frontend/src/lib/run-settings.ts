@@ -21,7 +21,7 @@ export interface AgentChoice {
 
 export type Mode = RunSettings["mode"];
 export type Effort = NonNullable<RunSettings["effort"]>;
-const MODES: readonly Mode[] = ["flash", "thinking", "pro", "ultra"];
+export const MODES: readonly Mode[] = ["flash", "thinking", "pro", "ultra"];
 export const EFFORTS: readonly Effort[] = ["minimal", "low", "medium", "high"];
 
 /** What was chosen; nothing that was not. */
@@ -46,24 +46,29 @@ interface Resolved {
 /**
  * The thread's own choice, else the device's last one, else what suits the model. A chosen model that is gone is replaced
  * by the next in this order. Without `available` (not loaded yet) the choice is taken as it is. `ofAgent` is the model
- * that the thread's agent prefers: it counts more than what was chosen elsewhere.
+ * that the thread's agent prefers: it counts more than what was chosen elsewhere. `usualMode` is the one administrators
+ * have set for new chats.
  */
 export function resolve(
   thread: Choice | undefined,
   device: Choice,
   available: readonly Model[] | undefined,
   ofAgent?: string | null,
+  usualMode?: Mode | null,
 ): Resolved {
   const wishes = [thread?.modelName, ofAgent, device.modelName];
   const chosen = wishes.filter((name) => typeof name === "string");
   const found = chosen.find((name) => available?.some((model) => model.name === name));
-  const modelName = (available ? found : chosen[0]) ?? null;
+  // The server's own choice is its first model; administrators may have set another one for new chats.
+  const preset = available?.findIndex((one) => one.is_default) ?? 0;
+  const modelName =
+    (available ? (found ?? (preset > 0 ? available[preset]!.name : null)) : chosen[0]) ?? null;
   const model =
     available?.find((one) => (modelName ? one.name === modelName : one.is_default)) ?? available?.[0] ?? null;
   const gone = available && chosen[0] && chosen[0] !== found ? chosen[0] : null;
 
   const usual: Mode = !model || model.supports_thinking ? "pro" : "flash";
-  const wanted = [thread?.mode, device.mode].find((mode) => mode && MODES.includes(mode)) ?? usual;
+  const wanted = [thread?.mode, device.mode, usualMode].find((mode) => mode && MODES.includes(mode)) ?? usual;
   const mode = modesOf(model).includes(wanted) ? wanted : usual;
   const asked = [thread?.effort, device.effort].find((effort) => effort !== undefined) ?? null;
   const effort = takesEffort(model, mode) && asked && EFFORTS.includes(asked) ? asked : null;
@@ -99,7 +104,8 @@ export function useRunChoice(threadId: string | null, agentModel?: string | null
   const [kept] = useStored<Stored>(key(), NOTHING);
   const query = useModels();
   const id = threadId ?? draftThreadId();
-  const resolved = resolve(kept.threads?.[id], kept.device ?? {}, query.data?.models, agentModel);
+  const usualMode = query.data?.default_mode;
+  const resolved = resolve(kept.threads?.[id], kept.device ?? {}, query.data?.models, agentModel, usualMode);
   return {
     ...resolved,
     query,

@@ -253,6 +253,13 @@ class DeerFlowClient:
             async for event in events:
                 yield event
 
+    async def asteer(self, thread_id: str, message: str) -> None:
+        """Hand a message to the turn that goes on; it is read at its next step.
+
+        Raises ConflictError if none does: say it with ``chat`` or ``stream``, and NotFoundError: there is no such thread.
+        """
+        await self._runtime.runs.steer(LOCAL_PRINCIPAL, thread_id, {"role": "user", "content": message})
+
     async def achat(self, message: str, *, thread_id: str | None = None, **options: Unpack[TurnOptions]) -> str:
         """One turn; the text of the last message of the agent, or its question if it asks for something.
 
@@ -744,6 +751,7 @@ class DeerFlowClient:
         """See ``aresume``."""
         return self._loop.iterate(self.aresume(thread_id, **options))
 
+    steer = _blocking(asteer)
     list_threads = _blocking(alist_threads)
     grants = _blocking(agrants)
     revoke_grant = _blocking(arevoke_grant)

@@ -32,7 +32,10 @@ from deerflow.features.documents import DOCUMENT, DocumentService
 from deerflow.features.mcp import McpService
 from deerflow.features.memory import Memory, MemoryService
 from deerflow.features.offers import OFFERS, all_tools
+from deerflow.features.people import PERSON, SUSPENDED, PeopleService
+from deerflow.features.personal_data import PersonalData
 from deerflow.features.retention import Retention, RetentionPolicy
+from deerflow.features.site import SiteService
 from deerflow.features.store import StoreService
 from deerflow.features.usage import UsageService
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
@@ -146,6 +149,7 @@ class Runtime(RunObserver):
             destroy_sandbox=self._destroy_sandbox,
         )
         self.store = StoreService(self.database)
+        self.site = SiteService(self.database, config_source.acurrent)
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
         self.connections = ConnectionService(config_source)
@@ -162,6 +166,9 @@ class Runtime(RunObserver):
         self.capabilities = Capabilities(Memory(self.memory))
         self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
+        self.personal_data = PersonalData(self.database, paths, self.threads, self.memory, self.agents)
+        stop_runs = lambda principal: self.runs.cancel_many(principal)  # noqa: E731
+        self.people = PeopleService(self.database, paths, self.threads, stop_runs, self._ring_jobs)
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
         run_store = RunStore(self.database)
         self.executor = Executor(
@@ -197,6 +204,7 @@ class Runtime(RunObserver):
             webhooks=webhooks,
             config=config_source.acurrent,
             observer=self,
+            admit=self.people.admit,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
         self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
@@ -210,6 +218,8 @@ class Runtime(RunObserver):
             CRONS: lambda job: self._scheduler.look(job),
             CRON: lambda job: self._scheduler.fire(job),
             DELETE_THREAD: self._delete_thread,
+            PERSON: self.people.clear,
+            SUSPENDED: self.people.stop,
         }
         self._job_grace = 1.0 if embedded else 10.0
         self.jobs = JobWorker(self.database, own if embedded else own | others)

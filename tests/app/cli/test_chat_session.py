@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import time
@@ -173,7 +174,7 @@ def test_commands_are_completed_and_unknown_ones_are_not_sent(endpoint: Scripted
     with TerminalSession(cwd=folder) as session:
         session.wait_for("› ")
         session.type("/thr" + TAB + ENTER)
-        session.wait_for("No threads yet")
+        session.wait_for("No chats yet")
         session.say("/nonsense")
         session.wait_for("There is no command /nonsense")
         session.say("/model nope")
@@ -191,7 +192,7 @@ def test_threads_are_listed_and_opened_by_number(endpoint: ScriptedOpenAI, folde
         session.say("/new")
         session.say("second question")
         session.wait_for("Second answer.")
-        session.say("/threads")
+        session.say("/chats")
         listed = session.wait_for("/resume NUMBER")
         assert listed.index("second question") < listed.index("first question")
         session.say("/resume 2")
@@ -242,7 +243,7 @@ def test_the_window_is_shown_and_emptied_on_demand(endpoint: ScriptedOpenAI, fol
     with TerminalSession(cwd=folder) as session:
         session.wait_for("isolated with Linux namespaces")
         session.say("/context")
-        session.wait_for("This thread is still empty.")
+        session.wait_for("This chat is still empty.")
         session.say("a question")
         session.wait_for("tokens in")
         session.say("/context")
@@ -254,3 +255,56 @@ def test_the_window_is_shown_and_emptied_on_demand(endpoint: ScriptedOpenAI, fol
         session.wait_for("Still here.")
         said = json.dumps(endpoint.requests[-1]["messages"])
         assert "One question." in said and "Well." not in said and "/compact" not in said
+
+
+def test_what_is_typed_while_the_agent_works_is_shown_queued_and_sent_by_a_second_enter(
+    endpoint: ScriptedOpenAI, folder: Path
+) -> None:
+    wait = ToolCalls(("bash", {"command": "while [ ! -e go ]; do sleep 0.05; done", "description": "wait"}))
+    endpoint.script(wait, Text("Both heard."), Text("Third answer."))
+    with TerminalSession(cwd=folder) as session:
+        session.say("first question")
+        session.wait_for("wait")
+        session.type("use the metric sy")
+        session.wait_for("use the metric sy")
+        session.type("stemm\x7f" + ENTER)
+        session.wait_for("queued")
+        session.type(ENTER)
+        session.wait_for("sent – read at the next step")
+        session.type("third question" + ENTER)
+        session.wait_for("third question")
+        session.type("and a half-typed one")
+        session.wait_for("and a half-typed one")
+        [go] = [path for path in Path(os.environ["DEER_FLOW_HOME"]).rglob("workspace")]
+        (go / "go").touch()
+        session.wait_for("Both heard.")
+        assert "use the metric system" in json.dumps(endpoint.requests[-1]["messages"])
+        session.wait_for("Third answer.")
+        session.wait_for("and a half-typed one")
+    assert "third question" in json.dumps(endpoint.requests[-1]["messages"])
+
+
+def test_a_slash_lists_the_commands_and_former_names_work(endpoint: ScriptedOpenAI, folder: Path) -> None:
+    with TerminalSession(cwd=folder) as session:
+        session.wait_for("› ")
+        session.type("/")
+        session.wait_for("/compact [what to keep]")
+        session.type("threads" + ENTER)
+        session.wait_for("No chats yet.")
+
+
+def test_a_key_is_entered_tried_and_used_from_the_next_message_on(folder: Path, data_dir: Path) -> None:
+    with ScriptedOpenAI(models=["terra-1"]) as own, TerminalSession(cwd=folder) as session:
+        own.script(Text("ok"), Text("Hello from the new model."))
+        session.say("/connect")
+        number = re.search(r"(\d+)  OpenAI-compatible", session.wait_for("Provider, 1 to"))
+        assert number
+        session.type(number[1] + ENTER)
+        session.wait_for("Base URL")
+        session.type(own.base_url + ENTER)
+        session.wait_for("Key (Enter: none)")
+        session.type("sk-typed-in-the-terminal" + ENTER)
+        session.wait_for("is connected")
+        session.say("hello")
+        session.wait_for("Hello from the new model.")
+        assert "sk-typed" not in session.text

@@ -120,3 +120,9 @@ def test_a_link_shows_where_it_leads() -> None:
 @pytest.mark.parametrize("source", ["", "   ", "\n\n", "```", "|", "[", "<div>", "&#0;", "\\"])
 def test_odd_pieces_of_markdown_are_shown_without_an_error(source: str) -> None:
     assert isinstance(shown(source), str)
+
+
+def test_a_link_into_the_page_is_text_and_an_address_stands_once() -> None:
+    assert shown("See [Settings → Models](/settings/models).").strip() == "See Settings → Models."
+    assert shown("See <https://example.org/a>.").strip() == "See https://example.org/a."
+    assert shown("See [https://example.org/a](https://example.org/a).").strip() == "See https://example.org/a."

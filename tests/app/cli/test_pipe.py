@@ -17,7 +17,7 @@ def test_every_line_is_a_message_and_answers_go_to_stdout(cli: Cli, endpoint: Sc
 def test_slash_commands_work_in_a_pipe(cli: Cli, endpoint: ScriptedOpenAI) -> None:
     ended = cli(stdin="/threads\n/exit\nnever said\n")
     assert (ended.code, ended.out) == (0, "")
-    assert "No threads yet" in ended.err
+    assert "No chats yet" in ended.err
     assert endpoint.requests == []
 
 

@@ -142,7 +142,7 @@ def test_a_thread_of_the_browser_is_listed_shown_and_continued(site: Site) -> No
     site.endpoint.script(Text("An answer in the terminal."))
     with TerminalSession(cwd=site.folder) as session:
         session.wait_for(f"Connected to {site.server.url}")
-        session.say("/threads")
+        session.say("/chats")
         assert "asked in the browser" in session.wait_for("/resume NUMBER")
         session.say("/resume of-the-browser")
         session.wait_for("An answer in the browser.")
@@ -180,7 +180,7 @@ def test_a_turn_that_is_going_on_is_joined_live(site: Site) -> None:
     site.say("going-on", "work", wait=False)
     assert asked.wait(GUARD)
     with TerminalSession("--thread", "going-on", cwd=site.folder) as session:
-        shown = session.wait_for("A turn is going on.")
+        shown = session.wait_for("The agent is at work.")
         assert shown.count("● Run First step") == 1
         gate.set()
         assert "● Run First step" not in session.wait_for("Joined."), "what stood there already is not told again"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 from rich.theme import Theme
 
@@ -163,3 +165,17 @@ def test_the_shell_completes_commands() -> None:
     command = [sys.executable, "-c", "from deerflow_app.cli.main import main; main()"]
     done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["memory"]
+
+
+def test_help_has_no_markup_and_no_word_twice() -> None:
+    from deerflow_app.cli.main import app
+
+    root: Any = typer.main.get_command(app)
+    waiting = [root]
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        texts = [command.help or "", *(getattr(each, "help", "") or "" for each in command.params)]
+        for text in texts:
+            assert not re.search(r"`|\*\*|\[/?[a-z]+\]", text), (command.name, text)
+            assert not re.search(r"\b(\w+) \1\b", text), (command.name, text)

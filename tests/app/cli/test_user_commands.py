@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,38 @@ def test_the_only_administrators_data_is_not_deleted_either(data_dir: Path) -> N
     with pytest.raises(Failure, match="only administrator"):
         user("delete", "ada@example.org", "--with-data", "--yes")
     assert with_database(data_dir, lambda database: left_of(database, ["default"])) == [(2, 1)]
+
+
+def test_someone_is_suspended_and_let_in_again(data_dir: Path) -> None:
+    user("add", "ada@example.org")
+    user("add", "eve@example.org")
+    assert "suspended" in user("suspend", "eve@example.org").stdout
+    assert listed()["eve@example.org"]["suspended_at"]
+    assert "suspended" in user("list").stdout
+    user("resume", "eve@example.org")
+    assert listed()["eve@example.org"]["suspended_at"] is None
+    with pytest.raises(Failure, match="only administrator"):
+        user("suspend", "ada@example.org")
+
+
+def test_ones_data_is_written_into_an_archive_and_never_over_a_file(data_dir: Path, tmp_path: Path) -> None:
+    user("add", "ada@example.org")
+    user("add", "eve@example.org")
+    ids = {one["email"]: one["id"] for one in listed().values()}
+    for owner in ids.values():
+        with_database(data_dir, lambda database, owner=owner: belongings(database, owner))
+    archive = tmp_path / "eve.zip"
+
+    user("export", str(archive), "--user", "eve@example.org")
+
+    with zipfile.ZipFile(archive) as made:
+        names = made.namelist()
+        assert json.loads(made.read("manifest.json"))["person"]["email"] == "eve@example.org"
+    assert [name.rsplit("/", 1)[-1] for name in names].count("report.txt") == 1
+    assert not any(ids["ada@example.org"] in name for name in names)
+    with pytest.raises(Failure, match="exists already"):
+        user("export", str(archive))
+    assert sorted(tmp_path.glob("eve*")) == [archive]
 
 
 async def belongings(database: Database, owner: str) -> Path:

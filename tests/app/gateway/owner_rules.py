@@ -56,6 +56,10 @@ RULES: dict[str, Rule] = {
     "POST /api/v1/auth/change-password": Rule(
         ACCOUNT, {"current_password": "not it", "new_password": "one more horse"}
     ),
+    "GET /api/v1/auth/me/archive": Rule(SIGNED_IN),
+    "POST /api/v1/auth/delete-account": Rule(ACCOUNT, {"password": "not it"}),
+    "GET /api/v1/site": Rule(SIGNED_IN),
+    "PATCH /api/v1/site": Rule(ADMIN, {"notice": "Hello"}),
     "GET /api/v1/auth/tokens": Rule(ACCOUNT),
     "POST /api/v1/auth/tokens": Rule(ACCOUNT, {"name": "x"}),
     "DELETE /api/v1/auth/tokens/{token_id}": Rule(OWN_ACCOUNT),

@@ -65,6 +65,7 @@ class World:
             config=nobody,
             webhooks=nobody,
             observer=nobody,
+            admit=nobody,
         )
         self.hub = Hub()
         self.streams = ProtocolStreams(self.runs, self.log, cast(Any, self.states), self.hub)

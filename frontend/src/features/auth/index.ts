@@ -7,4 +7,4 @@ export { SessionExpiredDialog } from "./session-expired-dialog";
 export { SetupPage } from "./setup-page";
 export { useAccount } from "./use-account";
 export { useErrorText, useSubmission } from "./use-submission";
-export { signOut, type Account } from "./wire";
+export { changePassword, leave, signOut, type Account } from "./wire";

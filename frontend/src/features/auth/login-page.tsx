@@ -4,7 +4,7 @@ import { useRouter, useSearchParams } from "next/navigation";
 import { useEffect, useState, type FormEvent } from "react";
 import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
-import { safeNext, settingsPath } from "@/lib/route";
+import { safeNext } from "@/lib/route";
 import { Button } from "@/ui/button";
 import { AuthFrame } from "./auth-frame";
 import { EmailField } from "./email-field";
@@ -15,7 +15,7 @@ import { isAcceptable } from "./password-rules";
 import { Unreachable } from "./unreachable";
 import { useAccount, useSetupStatus } from "./use-account";
 import { useSubmission } from "./use-submission";
-import { register, signIn } from "./wire";
+import { changePassword, register, signIn } from "./wire";
 
 export function LoginPage() {
   const t = useT("auth");
@@ -24,13 +24,20 @@ export function LoginPage() {
   const setup = useSetupStatus();
   const account = useAccount();
   const [isNew, setIsNew] = useState(false);
-  const elsewhere = setup.data?.needs_setup ? "/setup" : account.data ? next : null;
+  const [handedOver, setHandedOver] = useState<string | null>(null);
+  const elsewhere = setup.data?.needs_setup ? "/setup" : account.data && handedOver === null ? next : null;
   useEffect(() => {
     if (elsewhere) router.replace(elsewhere);
   }, [router, elsewhere]);
 
   if (isUnreachable(setup.error) && !setup.data)
     return <Unreachable trying={setup.isFetching} retry={() => setup.refetch()} />;
+  if (handedOver !== null)
+    return (
+      <AuthFrame title={t("chooseTitle")} text={t("chooseText")} footer={null}>
+        <ChoosePasswordForm current={handedOver} next={next} />
+      </AuthFrame>
+    );
   const kind = isNew ? "register" : "login";
   const link = (text: React.ReactNode) => (
     <Button
@@ -50,12 +57,19 @@ export function LoginPage() {
         (setup.data.registration ? t.rich(isNew ? "toLogin" : "toRegister", { link }) : t("noAccount"))
       }
     >
-      <SignInForm key={kind} isNew={isNew} next={next} />
+      <SignInForm key={kind} isNew={isNew} next={next} onHandedOver={setHandedOver} />
     </AuthFrame>
   );
 }
 
-function SignInForm({ isNew, next }: { isNew: boolean; next: string }) {
+interface SignInFormProps {
+  isNew: boolean;
+  next: string;
+  /** Gets a password that someone else has set. */
+  onHandedOver: (password: string) => void;
+}
+
+function SignInForm({ isNew, next, onHandedOver }: SignInFormProps) {
   const t = useT("auth");
   const router = useRouter();
   const queries = useQueryClient();
@@ -67,7 +81,8 @@ function SignInForm({ isNew, next }: { isNew: boolean; next: string }) {
     void form.submit(async () => {
       const session = isNew ? await register(email.trim(), password) : await signIn(email.trim(), password);
       queries.clear(); // of whoever was here before
-      router.replace(session.needs_setup ? settingsPath("account") : next);
+      if (session.needs_setup) onHandedOver(password);
+      else router.replace(next);
     });
   };
   const code = form.error instanceof ApiError ? form.error.code : null;
@@ -77,7 +92,7 @@ function SignInForm({ isNew, next }: { isNew: boolean; next: string }) {
         value={email}
         onChange={setEmail}
         autoFocus
-        invalid={code === "invalid_email" || code === "email_taken"}
+        invalid={code === "invalid_email" || code === "email_already_exists"}
       />
       <PasswordField
         value={password}
@@ -95,6 +110,38 @@ function SignInForm({ isNew, next }: { isNew: boolean; next: string }) {
         disabled={form.blocked || (isNew && !isAcceptable(password))}
       >
         {t(isNew ? "registerButton" : "loginButton")}
+      </Button>
+    </form>
+  );
+}
+
+/** The first thing a new member does: a password in place of the one that was handed over. */
+function ChoosePasswordForm({ current, next }: { current: string; next: string }) {
+  const t = useT("auth");
+  const router = useRouter();
+  const queries = useQueryClient();
+  const [password, setPassword] = useState("");
+  const form = useSubmission();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void form.submit(async () => {
+      await changePassword(current, password, true);
+      queries.clear();
+      router.replace(next);
+    });
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4">
+      <PasswordField value={password} onChange={setPassword} label={t("newPassword")} isNew autoFocus />
+      <FormError message={form.message} />
+      <Button
+        type="submit"
+        size="lg"
+        className="mt-1"
+        pending={form.pending}
+        disabled={form.blocked || !isAcceptable(password)}
+      >
+        {t("chooseButton")}
       </Button>
     </form>
   );

@@ -7,7 +7,9 @@ import { ApiError } from "@/lib/http";
 const TEXTS = {
   invalid_credentials: "error.credentials",
   weak_password: "error.weak",
-  email_taken: "error.taken",
+  email_already_exists: "error.taken",
+  account_suspended: "error.suspended",
+  last_administrator: "error.lastAdministrator",
   invalid_email: "error.email",
   setup_code_required: "error.code",
   setup_code_wrong: "error.code",

@@ -31,8 +31,21 @@ export const initialize = (email: string, password: string, code: string | null)
     ...(code === null ? {} : { setup_code: code }),
   });
 
+/** Of one's own account; the session goes on. */
+export const changePassword = (current: string, next: string, endSessions: boolean) =>
+  http.post("/api/v1/auth/change-password", {
+    current_password: current,
+    new_password: next,
+    end_sessions: endSessions,
+  });
+
 export async function signOut(everywhere = false): Promise<void> {
   await http.post(`/api/v1/auth/logout${everywhere ? "?everywhere=true" : ""}`);
+  leave();
+}
+
+/** The session has ended: nothing of the account stays on the device. */
+export function leave() {
   forgetOwn();
   loadPage("/login");
 }

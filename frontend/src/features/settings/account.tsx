@@ -1,9 +1,18 @@
 "use client";
-import { KeyRound, LogOut } from "lucide-react";
+import { Download, KeyRound, LogOut } from "lucide-react";
 import { useState, type FormEvent } from "react";
 import { toast } from "@/ui/toast";
-import { FormError, isAcceptable, PasswordField, signOut, useAccount, useSubmission } from "@/features/auth";
+import {
+  changePassword,
+  FormError,
+  isAcceptable,
+  PasswordField,
+  signOut,
+  useAccount,
+  useSubmission,
+} from "@/features/auth";
 import { useT } from "@/i18n";
+import { downloadEverything } from "@/lib/export";
 import { ApiError } from "@/lib/http";
 import { Button } from "@/ui/button";
 import { Checkbox } from "@/ui/checkbox";
@@ -15,75 +24,113 @@ import {
   DialogHeader,
   DialogTitle,
 } from "@/ui/dialog";
-import { changePassword } from "./api";
+import { DeleteAccountDialog } from "./delete-account";
 import { Group, Note, Panel, Row } from "./parts";
 
 export default function AccountSection() {
   const t = useT("settings.account");
   const { data: account, refetch } = useAccount();
   const [changing, setChanging] = useState(false);
+  const [deleting, setDeleting] = useState(false);
   if (!account) return null;
   if (account.email === null)
     return (
-      <Note>
-        <p>{t("local")}</p>
-        <p className="text-muted-foreground">{t("localHint")}</p>
-      </Note>
+      <div className="flex flex-col gap-7">
+        <Note>
+          <p>{t("local")}</p>
+          <p className="text-muted-foreground">{t("localHint")}</p>
+        </Note>
+        <Group title={t("data")}>
+          <Panel>
+            <ExportRow />
+          </Panel>
+        </Group>
+      </div>
     );
   const leave = (everywhere: boolean) =>
     signOut(everywhere).catch((error: Error) =>
       toast.error(t("signOutFailed"), { description: error.message }),
     );
   return (
-    <Group>
-      {account.needs_setup && (
-        <Note tone="warning" icon={<KeyRound aria-hidden />}>
-          {t("needsSetup")}
-        </Note>
-      )}
-      <Panel>
-        <Row label={t("email")}>
-          <span className="text-muted-foreground">{account.email}</span>
-        </Row>
-        <Row label={t("role")}>
-          <span className="text-muted-foreground">
-            {t(account.system_role === "admin" ? "roleAdmin" : "roleUser")}
-          </span>
-        </Row>
-        <Row label={t("password")} hint={t("passwordHint")}>
-          <Button
-            variant={account.needs_setup ? "default" : "outline"}
-            size="sm"
-            onClick={() => setChanging(true)}
-          >
-            {t("change")}
-          </Button>
-        </Row>
-        <Row label={t("signOut")} hint={t("signOutHint")}>
-          <Button variant="outline" size="sm" onClick={() => void leave(false)}>
-            <LogOut aria-hidden />
-            {t("signOut")}
-          </Button>
-        </Row>
-        <Row label={t("signOutEverywhere")} hint={t("signOutEverywhereHint")}>
-          <Button variant="outline" size="sm" onClick={() => void leave(true)}>
-            {t("signOutEverywhere")}
-          </Button>
-        </Row>
-      </Panel>
-      <Dialog open={changing} onOpenChange={setChanging}>
-        <DialogContent>
-          <PasswordForm
-            email={account.email}
-            onDone={() => {
-              setChanging(false);
-              toast.success(t("changed"));
-              void refetch();
-            }}
-          />
-        </DialogContent>
-      </Dialog>
-    </Group>
+    <div className="flex flex-col gap-7">
+      <Group>
+        {account.needs_setup && (
+          <Note tone="warning" icon={<KeyRound aria-hidden />}>
+            {t("needsSetup")}
+          </Note>
+        )}
+        <Panel>
+          <Row label={t("email")}>
+            <span className="text-muted-foreground">{account.email}</span>
+          </Row>
+          <Row label={t("role")}>
+            <span className="text-muted-foreground">
+              {t(account.system_role === "admin" ? "roleAdmin" : "roleUser")}
+            </span>
+          </Row>
+          <Row label={t("password")} hint={t("passwordHint")}>
+            <Button
+              variant={account.needs_setup ? "default" : "outline"}
+              size="sm"
+              onClick={() => setChanging(true)}
+            >
+              {t("change")}
+            </Button>
+          </Row>
+          <Row label={t("signOut")} hint={t("signOutHint")}>
+            <Button variant="outline" size="sm" onClick={() => void leave(false)}>
+              <LogOut aria-hidden />
+              {t("signOut")}
+            </Button>
+          </Row>
+          <Row label={t("signOutEverywhere")} hint={t("signOutEverywhereHint")}>
+            <Button variant="outline" size="sm" onClick={() => void leave(true)}>
+              {t("signOutEverywhere")}
+            </Button>
+          </Row>
+        </Panel>
+        <Dialog open={changing} onOpenChange={setChanging}>
+          <DialogContent>
+            <PasswordForm
+              email={account.email}
+              onDone={() => {
+                setChanging(false);
+                toast.success(t("changed"));
+                void refetch();
+              }}
+            />
+          </DialogContent>
+        </Dialog>
+      </Group>
+      <Group title={t("data")}>
+        <Panel>
+          <ExportRow />
+          <Row label={t("delete")} hint={t("deleteHint")}>
+            <Button
+              variant="outline"
+              size="sm"
+              className="text-destructive"
+              onClick={() => setDeleting(true)}
+            >
+              {t("delete")}
+            </Button>
+          </Row>
+        </Panel>
+        <DeleteAccountDialog email={account.email} open={deleting} onOpenChange={setDeleting} />
+      </Group>
+    </div>
+  );
+}
+
+function ExportRow() {
+  const t = useT("settings.account");
+  return (
+    <Row label={t("export")} hint={t("exportHint")}>
+      <Button variant="outline" size="sm" onClick={downloadEverything}>
+        <Download aria-hidden />
+        {t("exportButton")}
+      </Button>
+    </Row>
   );
 }
 

@@ -1,4 +1,5 @@
 import type { components } from "@/lib/api-types";
+import type { Site } from "@/lib/api";
 import { http } from "@/lib/http";
 
 type Schemas = components["schemas"];
@@ -33,12 +34,7 @@ export const connect = (id: string, trial: Trial, store: Store) =>
   http.put<Connection>(connectionPath(id), { ...trial, store });
 export const disconnect = (id: string) => http.delete(connectionPath(id));
 
-export const changePassword = (current: string, next: string, endSessions: boolean) =>
-  http.post("/api/v1/auth/change-password", {
-    current_password: current,
-    new_password: next,
-    end_sessions: endSessions,
-  });
+export const deleteAccount = (password: string) => http.post("/api/v1/auth/delete-account", { password });
 
 export const tokens = async () => (await http.get<Schemas["Tokens"]>("/api/v1/auth/tokens")).tokens;
 export const createToken = (body: { name: string; scopes: Scope[]; expires_in_days: number | null }) =>
@@ -65,6 +61,8 @@ export const users = async () =>
 export const addUser = (email: string) => http.post<Schemas["CreatedUser"]>("/api/v1/users", { email });
 export const setRole = (id: string, role: Person["system_role"]) =>
   http.patch(userPath(id), { system_role: role });
+export const setSuspended = (id: string, suspended: boolean) => http.patch(userPath(id), { suspended });
+export const changeSite = (changes: Partial<Site>) => http.patch<Site>("/api/v1/site", changes);
 export const resetPassword = (id: string) =>
   http.post<Schemas["NewPassword"]>(`${userPath(id)}/reset-password`);
 export const deleteUser = (id: string) => http.delete(userPath(id));

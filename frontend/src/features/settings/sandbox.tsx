@@ -136,9 +136,26 @@ function Limits({ sandbox }: { sandbox: Sandbox }) {
       />
       <p className="px-1 text-xs leading-relaxed text-muted-foreground">
         {sandbox.enforced_limits.length
-          ? t("enforced", { names: sandbox.enforced_limits.join(", ") })
+          ? t("enforced", {
+              names: enforcedOf(sandbox.enforced_limits)
+                .map((what) => t(`enforcement.${what}`))
+                .join(t("and")),
+            })
           : t("unenforced")}
       </p>
     </Group>
   );
+}
+
+/** What is enforced, by the means that the server names. */
+const ENFORCED = {
+  memory: ["data", "memory-watch", "cgroup-memory"],
+  disk: ["disk-watch"],
+  file: ["fsize"],
+  processes: ["nproc", "process-watch", "cgroup-pids"],
+} as const;
+
+function enforcedOf(means: readonly string[]) {
+  const all = Object.keys(ENFORCED) as (keyof typeof ENFORCED)[];
+  return all.filter((what) => ENFORCED[what].some((one) => means.includes(one)));
 }

@@ -14,6 +14,7 @@ import {
 } from "@/ui/dialog";
 import { Input } from "@/ui/input";
 import { Label } from "@/ui/label";
+import { Textarea } from "@/ui/textarea";
 import { addUser } from "./api";
 
 /** A random password, to be handed over. */
@@ -89,6 +90,7 @@ function AddUserForm({ onAdded }: { onAdded: (made: Secret) => void }) {
 export function NewPasswordDialog({ secret, onDone }: { secret: Secret | null; onDone: () => void }) {
   const t = useT("settings.users");
   const keep = (event: Event) => event.preventDefault();
+  const message = secret ? t("messageText", { ...secret, address: window.location.origin }) : "";
   return (
     <Dialog open={secret !== null}>
       <DialogContent closable={false} onEscapeKeyDown={keep} onInteractOutside={keep}>
@@ -96,17 +98,16 @@ export function NewPasswordDialog({ secret, onDone }: { secret: Secret | null; o
           <DialogTitle>{t("passwordTitle", { email: secret?.email ?? "" })}</DialogTitle>
           <DialogDescription>{t("passwordText")}</DialogDescription>
         </DialogHeader>
-        <div className="flex items-center gap-2">
-          <Input
-            readOnly
-            aria-label={t("password")}
-            value={secret?.password ?? ""}
-            onFocus={(event) => event.target.select()}
-            className="font-mono"
-          />
-          <CopyButton value={secret?.password ?? ""} withText label={t("copyPassword")} size="default" />
-        </div>
+        <Textarea
+          readOnly
+          rows={7}
+          aria-label={t("message")}
+          value={message}
+          onFocus={(event) => event.target.select()}
+          className="font-mono text-[13px]"
+        />
         <DialogFooter>
+          <CopyButton value={message} withText label={t("copyMessage")} size="default" />
           <Button onClick={onDone}>{t("done")}</Button>
         </DialogFooter>
       </DialogContent>

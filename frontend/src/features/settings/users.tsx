@@ -1,10 +1,20 @@
 "use client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, KeyRound, ShieldCheck, ShieldMinus, Trash2, UserPlus } from "lucide-react";
+import {
+  CirclePause,
+  CirclePlay,
+  Ellipsis,
+  KeyRound,
+  ShieldCheck,
+  ShieldMinus,
+  Trash2,
+  UserPlus,
+} from "lucide-react";
 import { useState } from "react";
 import { toast } from "@/ui/toast";
 import { useAccount } from "@/features/auth";
 import { useLocale, useT } from "@/i18n";
+import { formatRelativeTime } from "@/lib/format";
 import { keys } from "@/lib/keys";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
@@ -17,11 +27,12 @@ import {
   DropdownMenuTrigger,
 } from "@/ui/dropdown-menu";
 import { IconButton } from "@/ui/icon-button";
-import { deleteUser, resetPassword, setRole, users, type Person } from "./api";
+import { deleteUser, resetPassword, setRole, setSuspended, users, type Person } from "./api";
 import { Group, Panel, Waiting } from "./parts";
+import { SiteSettings } from "./site";
 import { AddUserDialog, NewPasswordDialog, type Secret } from "./user-dialogs";
 
-type Act = "reset" | "delete" | "demote";
+type Act = "reset" | "delete" | "demote" | "suspend";
 
 export default function UsersSection() {
   const t = useT("settings.users");
@@ -46,6 +57,14 @@ export default function UsersSection() {
       toast.success(t("deleted"));
     },
     demote: changeRole,
+    suspend: async ({ id, email }) => {
+      await setSuspended(id, true);
+      toast.success(t("suspendedToast", { email }));
+    },
+  };
+  const resume = async ({ id, email }: Person) => {
+    await setSuspended(id, false);
+    toast.success(t("resumedToast", { email }));
   };
   const run = async (work: Promise<void>) => {
     try {
@@ -61,65 +80,76 @@ export default function UsersSection() {
       ? setAsked({ act: "demote", person })
       : void run(changeRole(person)).catch(() => undefined);
   return (
-    <Group
-      action={
-        <Button size="sm" className="ml-auto" onClick={() => setAdding(true)}>
-          <UserPlus aria-hidden />
-          {t("invite")}
-        </Button>
-      }
-    >
-      {!data && <Waiting error={error} retry={refetch} />}
-      {data && (
-        <Panel role="list">
-          {data.map((person) => (
-            <PersonRow
-              key={person.id}
-              person={person}
-              isMe={person.id === me?.id}
-              onRole={() => pickRole(person)}
-              onAct={(act) => setAsked({ act, person })}
-            />
-          ))}
-        </Panel>
-      )}
-      <AddUserDialog
-        open={adding}
-        onOpenChange={setAdding}
-        onAdded={(made) => {
-          setSecret(made);
-          void changed();
-        }}
-      />
-      <NewPasswordDialog secret={secret} onDone={() => setSecret(null)} />
-      <ConfirmDialog
-        open={asked !== null}
-        onOpenChange={(open) => !open && setAsked(null)}
-        title={t(`${asked?.act ?? "delete"}Title`, { email: asked?.person.email ?? "" })}
-        text={t(`${asked?.act ?? "delete"}Text`)}
-        confirm={asked ? t(LABELS[asked.act]) : ""}
-        destructive
-        onConfirm={() => asked && run(acts[asked.act](asked.person))}
-      />
-    </Group>
+    <div className="flex flex-col gap-7">
+      <Group
+        action={
+          <Button size="sm" className="ml-auto" onClick={() => setAdding(true)}>
+            <UserPlus aria-hidden />
+            {t("invite")}
+          </Button>
+        }
+      >
+        {!data && <Waiting error={error} retry={refetch} />}
+        {data && (
+          <Panel role="list">
+            {data.map((person) => (
+              <PersonRow
+                key={person.id}
+                person={person}
+                isMe={person.id === me?.id}
+                onRole={() => pickRole(person)}
+                onAct={(act) => setAsked({ act, person })}
+                onResume={() => void run(resume(person)).catch(() => undefined)}
+              />
+            ))}
+          </Panel>
+        )}
+        <AddUserDialog
+          open={adding}
+          onOpenChange={setAdding}
+          onAdded={(made) => {
+            setSecret(made);
+            void changed();
+          }}
+        />
+        <NewPasswordDialog secret={secret} onDone={() => setSecret(null)} />
+        <ConfirmDialog
+          open={asked !== null}
+          onOpenChange={(open) => !open && setAsked(null)}
+          title={t(`${asked?.act ?? "delete"}Title`, { email: asked?.person.email ?? "" })}
+          text={t(`${asked?.act ?? "delete"}Text`)}
+          confirm={asked ? t(LABELS[asked.act]) : ""}
+          destructive
+          onConfirm={() => asked && run(acts[asked.act](asked.person))}
+        />
+      </Group>
+      <SiteSettings />
+    </div>
   );
 }
 
-const LABELS = { reset: "resetPassword", delete: "delete", demote: "makeUser" } as const;
+const LABELS = {
+  reset: "resetPassword",
+  delete: "delete",
+  demote: "makeUser",
+  suspend: "suspend",
+} as const;
 
 interface PersonRowProps {
   person: Person;
   isMe: boolean;
   onRole: () => void;
   onAct: (act: Act) => void;
+  onResume: () => void;
 }
 
-function PersonRow({ person, isMe, onRole, onAct }: PersonRowProps) {
+function PersonRow({ person, isMe, onRole, onAct, onResume }: PersonRowProps) {
   const t = useT("settings.users");
   const account = useT("settings.account");
   const [locale] = useLocale();
   const isAdmin = person.system_role === "admin";
   const since = new Date(person.created_at).toLocaleDateString(locale, { dateStyle: "medium" });
+  const isOut = !!person.suspended_at;
   return (
     <div role="listitem" className="flex items-center gap-3 px-4 py-3 sm:px-5">
       <span
@@ -133,9 +163,12 @@ function PersonRow({ person, isMe, onRole, onAct }: PersonRowProps) {
           <span className="min-w-0 truncate font-medium">{person.email}</span>
           {isMe && <span className="text-xs text-muted-foreground">({t("you")})</span>}
           {isAdmin && <Badge>{account("roleAdmin")}</Badge>}
+          {isOut && <Badge variant="warning">{t("suspended")}</Badge>}
         </div>
         <p className="text-xs leading-relaxed text-muted-foreground">
           {t("since", { date: since })}
+          {person.last_seen_at &&
+            ` · ${t("seen", { when: formatRelativeTime(person.last_seen_at, locale) })}`}
           {person.needs_setup && ` · ${t("pending")}`}
         </p>
       </div>
@@ -155,6 +188,10 @@ function PersonRow({ person, isMe, onRole, onAct }: PersonRowProps) {
               <DropdownMenuItem onSelect={() => onAct("reset")}>
                 <KeyRound aria-hidden />
                 {t("resetPassword")}
+              </DropdownMenuItem>
+              <DropdownMenuItem onSelect={() => (isOut ? onResume() : onAct("suspend"))}>
+                {isOut ? <CirclePlay aria-hidden /> : <CirclePause aria-hidden />}
+                {t(isOut ? "resume" : "suspend")}
               </DropdownMenuItem>
               <DropdownMenuSeparator />
               <DropdownMenuItem destructive onSelect={() => onAct("delete")}>

@@ -13,6 +13,7 @@ import { late } from "@/lib/late";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Header } from "./header";
+import { Notice } from "./notice";
 import { Welcome } from "./welcome";
 import { WithFiles } from "./with-files";
 
@@ -38,6 +39,7 @@ export function Workspace() {
       <WithFiles>
         <Header onMenu={() => setDrawer(true)} />
         <ConnectionBanner />
+        <Notice />
         <Conversation />
       </WithFiles>
       <CommandPalette />

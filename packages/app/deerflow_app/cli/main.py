@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def start(
     context: typer.Context,
     thread: Annotated[
-        str | None, typer.Option("--thread", metavar="ID", help="Open this thread and finish its last turn.")
+        str | None, typer.Option("--thread", metavar="ID", help="Open this chat and finish what was cut off.")
     ] = None,
     model: Model = None,
     plan: Plan = False,
@@ -109,7 +109,7 @@ def start(
 @command(app)
 def run(
     settings: Settings,
-    task: Annotated[str, typer.Argument(help="What is to be done; `-` reads it from stdin.")],
+    task: Annotated[str, typer.Argument(help="What is to be done; '-' reads it from stdin.")],
     file: Annotated[
         list[Path] | None,
         typer.Option("--file", "-f", metavar="PATH", help="Hand this file to the agent; may be repeated."),

@@ -110,6 +110,11 @@ class RemoteClient:
             async for event in events:
                 yield event
 
+    async def asteer(self, thread_id: str, message: str) -> None:
+        """Hand a message to the turn that goes on; it is read at its next step. RefusedError: none does."""
+        said = {"message": {"role": "user", "content": message}}
+        await self._connection.post(f"/api/threads/{check_id(thread_id, 'thread id')}/steer", json=said)
+
     def _followed(self, run: Mapping[str, Any]) -> AsyncGenerator[StreamEvent, None]:
         from deerflow_app.remote.stream import Following
 

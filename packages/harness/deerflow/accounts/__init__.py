@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -21,6 +22,7 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, R
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
+from deerflow.storage.errors import DatabaseError
 from deerflow.storage.tables import api_tokens, sessions, users, utc_now
 
 Role = Literal["admin", "user"]
@@ -29,6 +31,8 @@ PREFIX = "df_"
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 TOUCH_EVERY = timedelta(minutes=1)
+SEEN_EVERY = timedelta(minutes=10)
+"""How exact the time is at which a person was last seen."""
 _HINT_LENGTH = 9
 
 
@@ -43,6 +47,8 @@ class User:
     needs_setup: bool
     token_version: int
     created_at: datetime
+    suspended_at: datetime | None = None
+    last_seen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +169,46 @@ class UserRepository:
 
         return await self._database.write(job)
 
-    async def delete(self, user_id: str) -> None:
-        """Delete the account, its sessions, API tokens and schedules.
+    async def suspend(self, user_id: str, *, also: Callable[[Connection], object] = lambda _: None) -> User:
+        """Shut the account: sessions and API tokens end, no one can sign in to it. Do ``also`` in the same transaction.
+
+        Raises NotFoundError, and ConflictError if nobody could administer this site afterwards.
+        """
+
+        def job(connection: Connection) -> User:
+            _keep_an_admin(connection, user_id, leaves=True)
+            _end_access(connection, user_id)
+            sql.update(connection, users, {"suspended_at": utc_now()}, "id = ? AND suspended_at IS NULL", user_id)
+            also(connection)
+            return _get(connection, user_id)
+
+        return await self._database.write(job)
+
+    async def resume(self, user_id: str, *, also: Callable[[Connection], object] = lambda _: None) -> User:
+        """Open a suspended account again, and do ``also`` in the same transaction. Raises NotFoundError."""
+
+        def job(connection: Connection) -> User:
+            sql.update(connection, users, {"suspended_at": None}, "id = ?", user_id)
+            also(connection)
+            return _get(connection, user_id)
+
+        return await self._database.write(job)
+
+    async def is_suspended(self, user_id: str) -> bool:
+        return await self._database.read(_is_suspended, user_id)
+
+    async def delete(self, user_id: str, *, also: Callable[[Connection], object] = lambda _: None) -> None:
+        """Delete the account, its sessions, API tokens and schedules, and do ``also`` in the same transaction.
 
         Raises NotFoundError, and ConflictError if nobody could administer this site afterwards.
         """
 
         def job(connection: Connection) -> None:
             _keep_an_admin(connection, user_id, leaves=True)
-            for table in ("api_tokens", "sessions", "crons"):
-                sql.execute(connection, f"DELETE FROM {table} WHERE user_id = ?", user_id)
+            _end_access(connection, user_id)
+            sql.execute(connection, "DELETE FROM crons WHERE user_id = ?", user_id)
             sql.execute(connection, "DELETE FROM users WHERE id = ?", user_id)
+            also(connection)
 
         await self._database.write(job)
 
@@ -197,9 +232,12 @@ class SessionRepository:
         return await self._database.write(job)
 
     async def user_of(self, session_id: str) -> User | None:
-        """Whose session it is, or None if it has ended."""
-        of_session = "id = (SELECT user_id FROM sessions WHERE id = ? AND expires_at > ?)"
-        return await self._database.read(_find, of_session, session_id, utc_now())
+        """Return the owner of the session, or None if it has ended. That they were seen is recorded now and then."""
+        of_session = "id = (SELECT user_id FROM sessions WHERE id = ? AND expires_at > ?) AND suspended_at IS NULL"
+        user = await self._database.read(_find, of_session, session_id, utc_now())
+        if user is not None and _is_long_ago(user.last_seen_at, SEEN_EVERY):
+            await _see(self._database, user.id)
+        return user
 
     async def delete(self, session_id: str, *, everywhere: bool = False) -> None:
         """End a session, or all of its user. Nothing happens if it has ended."""
@@ -254,12 +292,14 @@ class TokenRepository:
         def job(connection: Connection) -> tuple[ApiToken, User] | None:
             valid = "WHERE hash = ? AND (expires_at IS NULL OR expires_at > ?)"
             token = sql.first(connection, ApiToken, api_tokens, valid, _hash(value), now)
-            owner = _find(connection, "id = ?", token.user_id) if token else None
+            owner = _find(connection, "id = ? AND suspended_at IS NULL", token.user_id) if token else None
             return (token, owner) if token and owner else None
 
         found = await self._database.read(job)
-        if found and (found[0].last_used_at is None or now - found[0].last_used_at > TOUCH_EVERY):
+        if found and _is_long_ago(found[0].last_used_at, TOUCH_EVERY):
             await self._database.write(sql.update, api_tokens, {"last_used_at": now}, "id = ?", found[0].id)
+        if found and _is_long_ago(found[1].last_seen_at, SEEN_EVERY):
+            await _see(self._database, found[1].id)
         return found
 
 
@@ -284,11 +324,34 @@ def _any_admin(connection: Connection) -> bool:
 
 def _keep_an_admin(connection: Connection, user_id: str, *, leaves: bool) -> None:
     """The rows are locked, so that two administrators cannot remove each other at the same moment."""
-    query = f"SELECT id FROM users WHERE role = 'admin' ORDER BY id{sql.for_update(connection)}"
+    active = "role = 'admin' AND suspended_at IS NULL"
+    query = f"SELECT id FROM users WHERE {active} ORDER BY id{sql.for_update(connection)}"
     admins = sql.execute(connection, query).fetchall()
     if admins == [(user_id,)] and leaves:
-        raise ConflictError("This is the only administrator. Make another user an administrator first.")
+        raise ConflictError(
+            "This is the only administrator. Make another user an administrator first.", code="last_administrator"
+        )
     _get(connection, user_id)
+
+
+def _end_access(connection: Connection, user_id: str) -> None:
+    for table in ("api_tokens", "sessions"):
+        sql.execute(connection, f"DELETE FROM {table} WHERE user_id = ?", user_id)
+
+
+def _is_suspended(connection: Connection, user_id: str) -> bool:
+    query = "SELECT 1 FROM users WHERE id = ? AND suspended_at IS NOT NULL"
+    return sql.execute(connection, query, user_id).fetchone() is not None
+
+
+async def _see(database: Database, user_id: str) -> None:
+    """Record that a person was here. A full disk keeps nobody out."""
+    with suppress(DatabaseError):
+        await database.write(sql.update, users, {"last_seen_at": utc_now()}, "id = ?", user_id)
+
+
+def _is_long_ago(moment: datetime | None, span: timedelta) -> bool:
+    return moment is None or utc_now() - moment > span
 
 
 def _hash(value: str) -> str:

@@ -44,6 +44,7 @@ from deerflow.storage.tables import (
     channel_outbox,
     crons,
     grants,
+    jobs,
     mcp_authorizations,
     mcp_connections,
     memory_facts,
@@ -309,11 +310,12 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
         OSError: files cannot be deleted.
     """
     principal = Principal(user_id, source="internal")
-    await database.write(lambda connection: _delete_rows(connection, user_id))
+    await database.write(_delete_rows, user_id)
     while found := (await service.repository.search(principal, limit=_THREADS))[0]:
         for thread in found:
             with suppress(NotFoundError):
                 await service.delete(principal, thread.thread_id)
+    await database.write(_delete_rows, user_id)  # what runs still wrote until they stopped
     await asyncio.to_thread(paths.remove, paths.user_dir(user_id))
 
 
@@ -330,3 +332,4 @@ def _delete_rows(connection: Connection, user_id: str) -> None:
     chats = (channel_inbox, channel_conversations, channel_identities, channel_codes, channel_connections)
     for table in (*own, *chats):
         connection.execute(delete(table).where(table.c.user_id == user_id))
+    connection.execute(delete(jobs).where(jobs.c.payload["user_id"].as_string() == user_id))

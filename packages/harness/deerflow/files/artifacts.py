@@ -10,9 +10,9 @@ import logging
 import mimetypes
 import os
 import struct
-import time
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from deerflow.files.content import (
     virtual_path,
 )
 from deerflow.files.versions import RunChanges, Version, versions_of
+from deerflow.files.zip_stream import ZipStream
 from deerflow.identity import Principal
 from deerflow.sandbox.converters import Converters, UnreadableError
 from deerflow.sandbox.files import SandboxFiles, shown_path
@@ -255,10 +256,6 @@ async def list_artifacts(context: RunContext, presented: Sequence[str]) -> list[
 # archives: neither is ever held as a whole ---------------------------------------------------------------------------
 
 
-_CHUNK = 1 << 18
-_PACKED = (".zip", ".gz", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".mp4", ".webm", ".mp3", ".xlsx", ".docx", ".pptx")
-
-
 def zip_files(
     paths: Paths,
     thread_id: str,
@@ -274,79 +271,42 @@ def zip_files(
         places: the directories below it that are taken.
         documents: come first, each under the name that is its key.
     """
-    out = _Pipe()
-    taken: set[str] = set()
-    with (
-        thread_files(paths, thread_id, user_id) as files,
-        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive,
-    ):
+    archive = ZipStream()
+    for name, content in documents.items():
+        yield archive.add(name, content)
+    yield from thread_members(archive, paths, thread_id, user_id, root, places)
+    yield archive.end()
+
+
+def thread_members(
+    archive: ZipStream,
+    paths: Paths,
+    thread_id: str,
+    user_id: str,
+    root: str,
+    places: Sequence[str],
+    below: str = "",
+    counts: Counter[str] | None = None,
+) -> Generator[bytes, None, None]:
+    """Add a thread's regular files to ``archive``, under names that begin with ``below``; ``counts`` counts ``files``.
+
+    The other arguments are those of :func:`zip_files`.
+    """
+    with thread_files(paths, thread_id, user_id) as files:
         with file_requests(root):
             found = [entry.path for place in places for entry in regular_files(files, place).files]
-        for name, content in documents.items():
-            archive.writestr(_member_name(name, taken), content)
-            yield out.take()
         for path in found:
             try:
                 fd = files.open_fd(path, below=root)
             except SandboxFileError:
                 continue
             try:
-                with closing(_add(archive, fd, _member_name(path[len(root) + 1 :], taken))) as steps:
-                    for _ in steps:
-                        yield out.take()
+                with closing(archive.add_file(below + path[len(root) + 1 :], fd)) as steps:
+                    yield from steps
+                if counts is not None:
+                    counts["files"] += 1
             finally:
                 os.close(fd)
-    yield out.take()
-
-
-def _add(archive: zipfile.ZipFile, fd: int, name: str) -> Generator[None, None, None]:
-    status = os.fstat(fd)
-    # ZIP knows no time before 1980 or after 2107.
-    moment = time.gmtime(min(max(status.st_mtime, 315_532_800), 4_354_819_198))
-    info = zipfile.ZipInfo(name, moment[:6])
-    info.compress_type = zipfile.ZIP_STORED if name.lower().endswith(_PACKED) else zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    # Decides on the 64-bit format. No more than that is read, even if the file grows.
-    info.file_size = left = status.st_size
-    with archive.open(info, "w") as member:
-        while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
-            left -= len(chunk)
-            member.write(chunk)
-            yield
-    yield
-
-
-def _member_name(path: str, taken: set[str]) -> str:
-    """``path`` in a form that every unpacker takes, and none of them for a way out of its directory."""
-    clean = os.fsencode(path).decode("utf-8", "replace").replace("\\", "_").replace("\n", "_").replace(":", "_")
-    name, number = clean, 1
-    while name in taken:
-        number += 1
-        name = f"{clean} ({number})"
-    taken.add(name)
-    return name
-
-
-class _Pipe:
-    """What ``zipfile`` writes, until it is taken. Without ``seek`` it writes sizes behind the data."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        self._parts.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Everything is there already."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def take(self) -> bytes:
-        data = b"".join(self._parts)
-        self._parts.clear()
-        return data
 
 
 def read_member(fd: int, member: str) -> MemoryFile:

@@ -62,6 +62,7 @@ class RunService:
     queue: gets every run that may begin or must stop.
     executor: of this process.
     observer: learns of each run that is new or was asked to stop.
+    admit: raises RequestError for a person who may start none.
     uploads_dir: where a thread's uploads lie, by user id and thread id.
     skills: those that a person may name in a message.
     prompt: that of an MCP server which a message of a person calls.
@@ -82,6 +83,7 @@ class RunService:
     webhooks: WebhookPolicy
     config: Callable[[], Awaitable[AppConfig]]
     observer: RunObserver
+    admit: Callable[[Principal], Awaitable[None]]
 
     async def start(
         self, principal: Principal, request: RunRequest, *, thread_id: str | None = None, run_id: str | None = None
@@ -96,7 +98,9 @@ class RunService:
             InvalidRequestError: something in the request cannot be, e.g. a model that is not configured; nothing was recorded.
             NotFoundError: the thread does not exist, or is someone else's.
             ConflictError: the thread has an active run and the strategy is ``reject``.
+            ForbiddenError: the person is suspended.
         """
+        await self.admit(principal)
         check_unicode(request)
         check_ids(request, thread_id)
         if run_id is not None and (known := await self.runs.find(run_id)) is not None:

@@ -22,7 +22,7 @@ from deerflow.storage.sqlite_thread import check_file, unchanged
 
 logger = logging.getLogger(__name__)
 
-HEAD = "0019"
+HEAD = "0020"
 """The newest migration. Numbers, so that what is newer than this program can be told from what is older."""
 
 READABLE_FROM = "0018"

@@ -69,10 +69,21 @@ users = Table(
     required("needs_setup", Boolean, default=False),
     required("token_version", Integer, default=0),
     required("created_at", UtcDateTime),
+    Column("suspended_at", UtcDateTime),
+    Column("last_seen_at", UtcDateTime),
     Index("users_by_age", "created_at", "id"),
     Index("users_by_role", "role"),
 )
-"""``email`` is kept in lower case."""
+"""``email`` is kept in lower case. ``suspended_at``: an administrator has shut the account since then."""
+
+site_settings = Table(
+    "site_settings",
+    metadata,
+    primary("name", String(64)),
+    required("value", Json),
+    required("updated_at", UtcDateTime),
+)
+"""Settings that administrators change while the site runs; see :mod:`deerflow.features.site`."""
 
 sessions = Table(
     "sessions",

@@ -135,12 +135,14 @@ class CronRepository:
 
 def look_when_due(connection: Connection) -> None:
     """Enqueue the task that starts what is due for the moment when the next cron is, of all users'."""
-    (soonest,) = sql.execute(connection, "SELECT min(next_run_at) FROM crons WHERE enabled").fetchone()
+    (soonest,) = sql.execute(connection, f"SELECT min(next_run_at) FROM crons WHERE {_GOES}").fetchone()
     if soonest is not None:
         enqueue(connection, CRONS, "", {}, due_at=sql.moment(soonest))
 
 
 _MINE = "cron_id = ? AND user_id = ?"
+_GOES = "enabled AND user_id NOT IN (SELECT id FROM users WHERE suspended_at IS NOT NULL)"
+"""Schedules of people who are suspended pause."""
 
 
 def _get(connection: Connection, principal: Principal, cron_id: str) -> Cron:
@@ -245,7 +247,7 @@ class Scheduler:
 
 def _due(connection: Connection, now: datetime) -> list[Cron]:
     """Crons of all users whose time has come, longest due first."""
-    tail = "WHERE enabled AND next_run_at <= ? ORDER BY next_run_at LIMIT ?"
+    tail = f"WHERE {_GOES} AND next_run_at <= ? ORDER BY next_run_at LIMIT ?"
     return sql.select(connection, Cron, crons, tail, now, BATCH)
 
 

@@ -20,7 +20,7 @@ export const agents = {
   tab: { soul: "Character", settings: "Settings", chats: "Chats", versions: "Versions" },
   soulText: "Who it is, how it works and what it doesn’t do. It counts in every chat with this agent.",
   soulPlaceholder: "You edit texts. You keep the author’s voice and never use adverbs.",
-  saved: "Saved. It counts from the next message on.",
+  saved: "Saved. Takes effect with your next message.",
   noChats: "No chats with this agent yet",
   chatsWith: "Chats with {name}",
   you: "About you",

@@ -74,7 +74,7 @@ export const mcp = {
     onlyThis: "Keep exactly one server here, called “{name}”.",
   },
   name: "Name",
-  nameHint: "Begins the names of its tools. No spaces or slashes.",
+  nameHint: "Prefix for its tool names. No spaces or slashes.",
   type: "Type",
   typeText: {
     stdio: "A program that DeerFlow starts, in a sandbox of its own.",

@@ -19,7 +19,7 @@ export const usage = {
     person: "Person",
     calls: "Model calls",
     input: "Input tokens",
-    cached: "Of these cached",
+    cached: "Cached",
     output: "Output tokens",
     tokens: "Tokens",
     cost: "Cost",

@@ -28,7 +28,7 @@ export const skills = {
     history: "History",
   },
   filesOf: "Files of {name}",
-  saved: "Saved. It counts from the next message on.",
+  saved: "Saved. Takes effect with your next message.",
   goBack: "Go back to before this",
   wentBack: "Restored",
   action: {

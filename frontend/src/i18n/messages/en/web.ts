@@ -1,7 +1,7 @@
 export const web = {
   sources: "{n, plural, one {# source} other {# sources}}",
   source: "Source {n}",
-  openAsRead: "Open as read",
+  openAsRead: "View saved copy",
   visit: "Visit site",
   readOn: "Read {date}",
   notRead: "The agent didn’t open this page, or no copy was kept.",

@@ -2,7 +2,7 @@ import type * as en from "../en/auth";
 
 export const auth: typeof en.auth = {
   setupTitle: "欢迎使用 DeerFlow",
-  setupText: "请创建第一个账号。它将管理这台服务器，并可以邀请其他人。",
+  setupText: "请创建第一个账号。你将成为管理员，并可以添加其他成员。",
   setupButton: "创建管理员",
   code: "设置码",
   codeHint: "服务器启动时会打印设置码，请查看终端或日志。",
@@ -12,6 +12,10 @@ export const auth: typeof en.auth = {
   registerTitle: "注册账号",
   registerText: "你的对话和文件只属于你。",
   registerButton: "注册",
+  chooseTitle: "设置你的密码",
+  chooseText: "登录所用的密码由他人设置，请换成只有你知道的密码。",
+  newPassword: "新密码",
+  chooseButton: "保存并开始",
   toRegister: "还没有账号？<link>立即注册</link>",
   toLogin: "已有账号？<link>直接登录</link>",
   noAccount: "没有账号？请联系服务器管理员。",
@@ -45,6 +49,8 @@ export const auth: typeof en.auth = {
     taken: "该邮箱已被注册。",
     email: "邮箱地址无效。",
     code: "设置码不正确或已失效，请在服务器日志中查看最新的设置码。",
+    suspended: "此账号已停用，请联系服务器管理员。",
+    lastAdministrator: "你是唯一的管理员，请先将其他成员设为管理员。",
     closed: "注册已关闭，请联系管理员开通账号。",
     initialized: "这台服务器已有管理员，请直接登录。",
     throttled: "尝试次数过多，请在 {seconds} 秒后重试。",

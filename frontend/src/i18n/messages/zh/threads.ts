@@ -46,7 +46,7 @@ export const threads: typeof en.threads = {
   renameFailed: "重命名失败",
   pinFailed: "操作失败",
   deleteFailed: "{count, plural, other {# 个对话未能删除}}",
-  account: "账户",
+  account: "账号",
   admin: "管理员",
   theme: "外观",
   themes: { system: "跟随系统", light: "浅色", dark: "深色" },

@@ -3,7 +3,7 @@ import type { web as en } from "../en/web";
 export const web: typeof en = {
   sources: "{n} 个来源",
   source: "来源 {n}",
-  openAsRead: "打开阅读时的版本",
+  openAsRead: "查看存档",
   visit: "访问网站",
   readOn: "阅读于 {date}",
   notRead: "智能体没有打开过此页面，或没有保留副本。",

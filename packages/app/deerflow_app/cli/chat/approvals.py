@@ -21,14 +21,15 @@ UNATTENDED = "There is no one to ask: this run is not attended. Go on without th
 WAITING = "Calls wait for your decision. /resume asks again; with a message you go on without them."
 
 _CHOICES = {
-    "a": ("approve", "[a]pprove"),
-    "e": ("edit", "[e]dit"),
-    "r": ("reject", "[r]eject"),
-    "i": ("respond", "answer [i]nstead"),
-    "t": ("thread", "approve in this [t]hread"),
-    "w": ("always", "approve al[w]ays"),
+    "a": ("approve", "[a]llow"),
+    "e": ("edit", "chang[e]"),
+    "d": ("reject", "[d]on’t allow"),
+    "i": ("respond", "reply for the tool [i]"),
+    "t": ("thread", "allow in this cha[t]"),
+    "w": ("always", "allow al[w]ays"),
 }
-_PROMPTS = {"reject": "Reason", "respond": "Answer (the call is not made)"}
+_FORMER_KEYS = {"r": "reject"}
+_PROMPTS = {"reject": "Reason", "respond": "Reply (the call is not made)"}
 
 
 class Approvals:
@@ -89,6 +90,7 @@ class Approvals:
         self._show(title, _notes(value), request.get("description") or "", said | args)
         choices = {key: choice for key, choice in _CHOICES.items() if choice[0] in allowed}
         names = {name: name for name, _ in choices.values()} | {key: name for key, (name, _) in choices.items()}
+        names |= {key: name for key, name in _FORMER_KEYS.items() if name in names}
         while (kind := names.get((await _line("  ".join(label for _, label in choices.values()))).lower())) is None:
             pass
         match kind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -35,18 +35,19 @@ class _CommandCompleter(WordCompleter):
 class Prompt:
     """Args:
     history_file: where entered lines are kept; kept in memory only when it cannot be written.
-    commands: slash commands to complete.
+    commands: slash commands to list and to complete, by how they are used: what they do.
     status: text for the line below the prompt, asked for at every redraw.
     """
 
-    def __init__(self, history_file: Path, commands: Sequence[str], status: Callable[[], str]) -> None:
+    def __init__(self, history_file: Path, commands: Mapping[str, str], status: Callable[[], str]) -> None:
         self._status = status
+        self._commands = commands
         self._hint = ""
         self._session: PromptSession[str] = PromptSession(
             history=_history(history_file),
             multiline=True,
             key_bindings=self._keys(),
-            completer=_CommandCompleter(list(commands), sentence=True),
+            completer=_CommandCompleter([usage.split()[0] for usage in commands], sentence=True),
             complete_style=CompleteStyle.READLINE_LIKE,
             complete_while_typing=False,
             reserve_space_for_menu=0,
@@ -57,11 +58,11 @@ class Prompt:
         )
         self._session.default_buffer.on_text_changed += self._forget_hint
 
-    async def line(self) -> str | None:
-        """What the person entered; None when they want to leave."""
+    async def line(self, begun: str = "") -> str | None:
+        """Return what the person entered, who may have ``begun`` before; None when they want to leave."""
         self._hint = ""
         try:
-            return await self._session.prompt_async([("class:prompt", "› ")])
+            return await self._session.prompt_async([("class:prompt", "› ")], default=begun)
         except EOFError:
             return None
         except KeyboardInterrupt:
@@ -71,7 +72,15 @@ class Prompt:
         self._hint = ""
 
     def _toolbar(self) -> StyleAndTextTuples:
-        return [("class:hint", f"  {self._hint}")] if self._hint else [("", f"  {self._status()}")]
+        if self._hint:
+            return [("class:hint", f"  {self._hint}")]
+        text = self._session.default_buffer.text
+        if text.startswith("/") and " " not in text:
+            found = {usage: what for usage, what in self._commands.items() if usage.startswith(text)}
+            if found:
+                width = max(map(len, found))
+                return [("", "\n".join(f"  {usage:<{width}}  {what}" for usage, what in found.items()))]
+        return [("", f"  {self._status()}")]
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Sequence
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, MarkdownElement
 from rich.padding import Padding
@@ -106,6 +109,27 @@ class _Prose(Markdown):
         "hr": _ThinRule,
     }
 
+    def __init__(self, source: str) -> None:
+        super().__init__(source, hyperlinks=False)
+        for token in self.parsed:
+            token.children = _with_real_links(token.children) if token.children else token.children
+
+
+def _with_real_links(tokens: Sequence[Token]) -> list[Token]:
+    """Drop links that lead nowhere from a terminal, as to a page of the server, and those whose text is the address; their text stays."""
+    kept: list[Token] = []
+    drops = False
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type == "link_open":
+            target = str(token.attrs.get("href", ""))
+            drops = not _ADDRESS.match(target) or (following is not None and following.content == target)
+        if not (drops and token.type in ("link_open", "link_close")):
+            kept.append(token)
+    return kept
+
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
 
 class Prose:
     """A piece of Markdown as it stands in the chat: indented, never wider than reads well."""
@@ -117,7 +141,7 @@ class Prose:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, self._max_width)
-        body = Padding(_Trimmed(_Prose(self._source, hyperlinks=False)), (0, 0, 0, self._indent))
+        body = Padding(_Trimmed(_Prose(self._source)), (0, 0, 0, self._indent))
         yield from console.render(body, options.update(width=width))
 
 

@@ -9,7 +9,7 @@ import re
 import shlex
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -18,17 +18,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deerflow.errors import NotFoundError
+from deerflow.errors import ConflictError, NotFoundError
 from deerflow.identity import check_id
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
 from deerflow_app.cli.chat.approvals import WAITING, Approvals
 from deerflow_app.cli.chat.files import DEFAULT_OUT, check_files, copy_out, host_path, human_size, thread_folders
 from deerflow_app.cli.chat.transcript import Transcript, model_label
 from deerflow_app.cli.chat.turn import Turn
+from deerflow_app.cli.chat.typed_ahead import TypedAhead
 from deerflow_app.cli.chat.view import LiveView, PlainView
 from deerflow_app.cli.failures import explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import clean, one_line, until_interrupted
-from deerflow_app.remote import RefusedError
+from deerflow_app.remote import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
@@ -66,15 +67,18 @@ class Chat:
         self._approvals = Approvals(console, "ask" if answer is None else "deny")
         self._preparation: Preparation | None = preparation
         self._answer = answer
+        self.typed = TypedAhead(self._steer)
+        """What the person entered, or began to, while the agent worked."""
         self.begin()
 
     def begin(self, thread_id: str | None = None) -> None:
-        """Turn to a new thread, or to the one named."""
+        """Turn to a new chat, or to the one named."""
         self.thread_id = thread_id or str(uuid.uuid4())
         self.title = ""
         self.waiting = False
         """Calls of the thread wait for a decision of the person."""
         self._artifacts: list[str] = []
+        self._todos: list[dict[str, Any]] = []
         self.attached.clear()
 
     async def send(self, text: str) -> None:
@@ -92,25 +96,29 @@ class Chat:
         state = await self.client.athread_state(thread_id)
         values = state["values"]
         if not values["messages"]:
-            raise usage_failure(f"There is no thread {thread_id}.", "/threads lists the latest ones.")
+            raise usage_failure(f"There is no chat {thread_id}.", "/chats lists the latest ones.")
         self.begin(thread_id)
         self._remember(values)
-        self.transcript.block(Text(f"  Thread {thread_id}", style="faint"))
+        self.transcript.block(Text(f"  Chat {thread_id}", style="faint"))
         self.transcript.history(values["messages"])
         if state["interrupts"]:
             await self._decide(state)
         elif state["unfinished"]:
             self.transcript.notice(
-                "A turn is going on. You see it live; Ctrl-C stops it."
+                "The agent is at work. You see it live; Ctrl-C stops it."
                 if state.get("running")
                 else "The last turn was cut off. Continuing after its last finished step."
             )
             events = self.client.aresume(thread_id, model_name=self.model_name)
             await self._turn(events, values["messages"])
 
+    @property
+    def answers_a_pipe(self) -> bool:
+        return self._answer is not None
+
     def status(self) -> str:
         """The line below the prompt."""
-        parts = [model_label(self.backend.model(self.model_name)), self.title or "new thread"]
+        parts = [model_label(self.backend.model(self.model_name)), self.title or "new chat"]
         if self._preparation is not None and self._preparation.step:
             parts.append(self._preparation.step)
         if self.attached:
@@ -141,9 +149,11 @@ class Chat:
             ask: for decisions that the turn waits for at its end.
         """
         await self._prepared()
-        async with LiveView(self.console) if self._answer is None else PlainView(self.console, self._answer) as view:
-            turn = Turn(view, known_artifacts=self._artifacts, known_messages=shown)
-            turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
+        live = self._answer is None
+        async with LiveView(self.console, self.typed) if live else PlainView(self.console, self._answer) as view:
+            turn = Turn(view, known_artifacts=self._artifacts, known_messages=shown, known_todos=self._todos)
+            async with self.typed.reading():
+                turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
         outcome = turn.outcome
         if outcome.error:
             self.failed = True
@@ -153,7 +163,7 @@ class Chat:
             self.transcript.failure(failure)
         self.transcript.ending(outcome, await self._places(outcome.artifacts))
         if outcome.stopped:
-            self.transcript.notice("The thread is kept up to its last finished step: say how to go on, or /resume.")
+            self.transcript.notice("Everything up to the last finished step is kept. Say how to go on, or /resume.")
         state = await self.client.athread_state(self.thread_id)
         self._remember(state["values"])
         self.waiting = bool(state["interrupts"])
@@ -161,6 +171,17 @@ class Chat:
             await self._decide(state)
         elif self.waiting:
             self.transcript.notice(WAITING)
+
+    async def _steer(self, text: str) -> bool:
+        """Hand a message to the turn that goes on. False if it has ended, or does not take it: it is then the next message."""
+        try:
+            await self.client.asteer(self.thread_id, text)
+        except (ConflictError, RefusedError, UnreachableError):
+            return False
+        self.transcript.block(
+            Text(f"› {clean(text)}", style="bold").append("  sent – read at the next step", style="faint")
+        )
+        return True
 
     async def _decide(self, state: Mapping[str, Any]) -> None:
         """Ask the person for what the thread waits for, one after the other, and go on with each answer."""
@@ -181,6 +202,7 @@ class Chat:
     def _remember(self, values: Mapping[str, Any]) -> None:
         self.title = values["title"] or ""
         self._artifacts = values["artifacts"]
+        self._todos = values.get("todos") or []
 
 
 SHOWN_THREADS = 15
@@ -212,7 +234,7 @@ async def enter(chat: Chat, line: str) -> bool:
             return False
         if not is_command(text) or name == "/compact":
             await chat.send(text)
-        elif name in COMMANDS:
+        elif (name := FORMER_NAMES.get(name, name)) in COMMANDS:
             await COMMANDS[name].run(chat, argument.strip())
         elif (skill := await chat.client.aget_skill(name[1:])) and skill["enabled"]:
             await chat.send(text)
@@ -229,7 +251,7 @@ async def enter(chat: Chat, line: str) -> bool:
 
 async def _new(chat: Chat, _argument: str) -> None:
     chat.begin()
-    chat.transcript.block(Text("  New thread.", style="faint"))
+    chat.transcript.block(Text("  New chat.", style="faint"))
 
 
 def _table() -> Table:
@@ -263,7 +285,7 @@ async def _threads(chat: Chat, _argument: str) -> None:
             Text(_age(thread), style="faint"),
             Text(thread["thread_id"][:8], style="faint"),
         )
-    _show(chat, table, "/resume NUMBER opens one.", empty="No threads yet.")
+    _show(chat, table, "/resume NUMBER opens one.", empty="No chats yet.")
 
 
 async def _resume(chat: Chat, argument: str) -> None:
@@ -287,6 +309,18 @@ async def _model(chat: Chat, argument: str) -> None:
     chat.transcript.block(lines)
 
 
+async def _connect(chat: Chat, _argument: str) -> None:
+    from deerflow_app.cli.chat.connect import connect
+
+    source = getattr(chat.client, "config_source", None)
+    if source is None or chat.answers_a_pipe:
+        raise usage_failure(
+            "A key can be entered in the terminal when no server is running.", "Use Settings → Models on its page."
+        )
+    await connect(chat.transcript, source)
+    chat.backend = replace(chat.backend, models=(await source.acurrent()).models)
+
+
 async def _files(chat: Chat, argument: str) -> None:
     if argument:
         await _attach(chat, argument)
@@ -296,7 +330,7 @@ async def _files(chat: Chat, argument: str) -> None:
     for path in chat.attached:
         listing.append(f"  + {clean(str(path))}", style="none").append("  goes with your next message\n", style="faint")
     if not listing.plain:
-        listing.append("  This thread has no files yet.\n", style="faint")
+        listing.append("  This chat has no files yet.\n", style="faint")
     listing.append("  /files PATH attaches a file to your next message.", style="faint")
     chat.transcript.block(listing)
 
@@ -316,7 +350,7 @@ async def _context(chat: Chat, _argument: str) -> None:
     try:
         table = await chat.client.acontext(chat.thread_id, model_name=chat.model_name)
     except (NotFoundError, RefusedError):
-        raise usage_failure("This thread is still empty.", "Send a message first.") from None
+        raise usage_failure("This chat is still empty.", "Send a message first.") from None
     shown = _table()
     whole = table["limit"] or table["used"] or 1
     for name, key in _PARTS:
@@ -362,7 +396,7 @@ async def _tasks(chat: Chat, argument: str) -> None:
         spent = f"{task['seconds']:g} s · {task['tokens']:,} tokens" if task["tokens"] else ""
         what = one_line(clean(task["description"]), 60)
         table.add_row(f" {number}", task["status"].replace("_", " "), what, Text(spent, style="faint"))
-    _show(chat, table, "/tasks NUMBER shows what one did.", empty="No subagent has worked in this thread.")
+    _show(chat, table, "/tasks NUMBER shows what one did.", empty="No subagent has worked in this chat.")
 
 
 async def _grants(chat: Chat, argument: str) -> None:
@@ -374,7 +408,7 @@ async def _grants(chat: Chat, argument: str) -> None:
         return
     table = _table()
     for number, grant in enumerate(found, 1):
-        where = "always" if grant["thread_id"] is None else f"in thread {grant['thread_id'][:8]}"
+        where = "always" if grant["thread_id"] is None else f"in chat {grant['thread_id'][:8]}"
         what = json.dumps(grant["pattern"], ensure_ascii=False) if grant["pattern"] else "every call"
         if host := grant.get("destination"):
             what = f"may send to {host}"
@@ -382,7 +416,7 @@ async def _grants(chat: Chat, argument: str) -> None:
             what = "expired: you are asked again"
         by = f" of {grant['agent']}" if grant["agent"] else ""
         table.add_row(f" {number}", clean(grant["tool"] + by), clean(what), Text(where, style="faint"))
-    _show(chat, table, "/grants revoke NUMBER takes one back.", empty="You have granted nothing.")
+    _show(chat, table, "/grants revoke NUMBER takes one back.", empty="No saved approvals.")
 
 
 _PARTS = (
@@ -395,22 +429,25 @@ _PARTS = (
 COMMANDS = {
     command.usage.split()[0]: command
     for command in (
-        Command("/new", "start a new thread", _new),
-        Command("/threads", "list the latest threads", _threads),
-        Command("/resume [number or id]", "open a thread (the latest other one), and finish its last turn", _resume),
+        Command("/new", "start a new chat", _new),
+        Command("/chats", "list the latest chats", _threads),
+        Command("/resume [number or id]", "open a chat (the latest other one), and finish what was cut off", _resume),
         Command("/model [name]", "show the models, or choose the one that answers", _model),
+        Command("/connect", "enter a provider’s key", _connect),
         Command("/context", "show what fills the model's window", _context),
-        Command("/compact [what to keep]", "summarize the conversation for the model", _elsewhere),
-        Command("/grants [revoke number]", "list what you approved for longer, or take it back", _grants),
-        Command("/tasks [number]", "list this thread's subagents, or show what one did", _tasks),
-        Command("/files [path …]", "list this thread's files, or attach files to the next message", _files),
+        Command("/compact [what to keep]", "summarize this chat for the model", _elsewhere),
+        Command("/grants [revoke number]", "list what you allowed for longer, or revoke it", _grants),
+        Command("/tasks [number]", "list this chat’s subagents, or show what one did", _tasks),
+        Command("/files [path …]", "list this chat’s files, or attach files to the next message", _files),
         Command("/help", "this list", _help),
         Command("/exit", "leave", _elsewhere),
     )
 }
+FORMER_NAMES = {"/threads": "/chats"}
 _KEYS = (
     ("Alt-Enter", "a new line in your message"),
-    ("Ctrl-C", "stop the turn; the thread keeps what was finished"),
+    ("Enter", "while the agent works: queue a message; once more: send it now"),
+    ("Ctrl-C", "stop the agent; what was finished is kept"),
     ("Ctrl-D", "leave"),
 )
 
@@ -429,9 +466,9 @@ def _picked(threads: list[dict[str, Any]], argument: str, current: str) -> str:
     else:
         found = [thread_id for thread_id in ids if thread_id.startswith(argument)]
     if len(found) > 1:
-        raise usage_failure(f"Several threads begin with {argument!r}.", "Give more of the id.")
+        raise usage_failure(f"Several chats begin with {argument!r}.", "Give more of the id.")
     if not found and not argument:
-        raise usage_failure("There is no thread yet.")
+        raise usage_failure("There is no chat yet.")
     return found[0] if found else check_id(argument, "thread id")
 
 

@@ -133,7 +133,8 @@ DEMO = (
     "the sandbox, the commands and the files are real."
 )
 CONNECT = (
-    ("Set a key and start again", "export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY=…, …)"),
+    ("Enter a key here", "/connect"),
+    ("Or set one and start again", "export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY=…, …)"),
     ("Or write a config.yaml", "deerflow config init   and name your model in it"),
 )
 

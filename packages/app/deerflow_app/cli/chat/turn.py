@@ -80,7 +80,7 @@ class TurnView:
     def message_ended(self) -> None: ...
     def tool_started(self, tool: ToolRun) -> None: ...
     def tool_finished(self, tool: ToolRun) -> None: ...
-    def todos(self, todos: list[dict[str, Any]]) -> None: ...
+    def todos(self, todos: list[dict[str, Any]], before: list[dict[str, Any]]) -> None: ...
     def notice(self, text: str) -> None: ...
     def waiting(self, seconds: float | None) -> None: ...
     def paused(self) -> None: ...
@@ -93,6 +93,7 @@ class Turn:
         known_artifacts: delivered by earlier turns.
         known_messages: the thread's, when the turn had begun already: they are not shown again, and it begins with the
             calls among them that have no result yet.
+        known_todos: the thread's plan, which is shown again only when it changes.
     """
 
     def __init__(
@@ -101,8 +102,9 @@ class Turn:
         *,
         known_artifacts: Iterable[str] = (),
         known_messages: Sequence[Mapping[str, Any]] = (),
+        known_todos: Sequence[dict[str, Any]] = (),
     ) -> None:
-        self.outcome = Outcome()
+        self.outcome = Outcome(todos=[*known_todos])
         self._view = view
         self._known_artifacts = set(known_artifacts)
         self._tools: dict[str, ToolRun] = {}
@@ -223,8 +225,8 @@ class Turn:
             path for path in data["artifacts"] if path not in self._known_artifacts or path in self._presented
         ]
         if data["todos"] != self.outcome.todos:
-            self.outcome.todos = data["todos"]
-            self._view.todos(self.outcome.todos)
+            before, self.outcome.todos = self.outcome.todos, data["todos"]
+            self._view.todos(self.outcome.todos, before)
 
 
 def doing(message: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from deerflow_app.cli.chat.cards import HIDDEN, card, command_note, is_unwell, n
 from deerflow_app.cli.chat.markdown import MarkdownStream, Prose, newest_part
 from deerflow_app.cli.chat.transcript import Transcript
 from deerflow_app.cli.chat.turn import ToolRun, TurnView
+from deerflow_app.cli.chat.typed_ahead import TypedAhead
 from deerflow_app.cli.terminal import clean, one_line
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -27,8 +28,10 @@ STOPPED = "Stopped before it was finished."
 class LiveView(TurnView):
     """A turn on a terminal. An async context manager: the moving part is there from entering to leaving."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, typed: TypedAhead | None = None) -> None:
+        """``typed``: what the person types meanwhile."""
         self._console = console
+        self._typed = typed
         self._transcript = Transcript(console)
         self._markdown = MarkdownStream()
         self._thinking = ""
@@ -91,8 +94,8 @@ class LiveView(TurnView):
         self._running.pop(tool.id, None)
         self._transcript.tool(tool)
 
-    def todos(self, todos: list[dict[str, Any]]) -> None:
-        before, self._todos = self._todos, todos
+    def todos(self, todos: list[dict[str, Any]], before: list[dict[str, Any]]) -> None:
+        self._todos = todos
         for step in newly_done(before, todos):
             self._transcript.done(step)
 
@@ -131,7 +134,8 @@ class LiveView(TurnView):
             parts += [Text(""), Newest(card(tool, width=self._console.width), max(body // len(shown), 2))]
         if self._todos:
             parts += [Text(""), todo_panel(self._todos)]
-        return Newest(Group(*parts, Text(""), self._status()), room)
+        below = self._typed.shown() if self._typed else Text("")
+        return Newest(Group(*parts, Text(""), self._status().append_text(below)), room)
 
     def _status(self) -> Text:
         now = time.monotonic()
@@ -167,7 +171,6 @@ class PlainView(TurnView):
         self._progress = progress
         self._answer = answer
         self._in_line = False
-        self._todos: list[dict[str, Any]] = []
 
     def text(self, delta: str) -> None:
         if self._answer is not None and (shown := clean(delta)):
@@ -191,10 +194,9 @@ class PlainView(TurnView):
             glyph, style = ("✗", "bad") if is_unwell(tool) else ("●", "ok")
             self._line(glyph, style, summary(tool), f"  {note}" if note else "")
 
-    def todos(self, todos: list[dict[str, Any]]) -> None:
-        for step in newly_done(self._todos, todos):
+    def todos(self, todos: list[dict[str, Any]], before: list[dict[str, Any]]) -> None:
+        for step in newly_done(before, todos):
             self._line("✓", "ok", one_line(step, 200))
-        self._todos = todos
 
     def notice(self, text: str) -> None:
         self._line("!", "warn", clean(text))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deerflow.accounts import Role, Scope, TokenRepository, User, UserRepository
     from deerflow.config import Paths
     from deerflow.identity import Principal
+    from deerflow.runtime import Runtime
     from deerflow.storage.database import Database
 
 T = TypeVar("T")
@@ -39,12 +41,20 @@ def list_users(settings: Settings, as_json: AsJson = False) -> None:
     found = with_database(settings, lambda _, users: users.list(limit=EVERYONE))
     if as_json:
         shown = [
-            {"id": user.id, "email": user.email, "system_role": user.role, "needs_setup": user.needs_setup}
+            {
+                "id": user.id,
+                "email": user.email,
+                "system_role": user.role,
+                "needs_setup": user.needs_setup,
+                "suspended_at": user.suspended_at,
+                "last_seen_at": user.last_seen_at,
+            }
             for user in found
         ]
         return print_json({"users": shown})
     for user in found:
-        typer.echo(f"{user.email}\t{user.role}\t{user.id}")
+        seen = f"last seen {user.last_seen_at:%Y-%m-%d}" if user.last_seen_at else "never seen"
+        typer.echo(f"{user.email}\t{user.role}\t{user.id}\t{'suspended' if user.suspended_at else seen}")
     if not found:
         typer.echo("No accounts yet. Make the first with `deerflow user add EMAIL`.", err=True)
 
@@ -116,6 +126,63 @@ def change_role(
 
     user = with_database(settings, work)
     typer.echo(f"{user.email} is {user.role} now.")
+
+
+@command(user_app, "suspend")
+def suspend_user(settings: Settings, email: Email) -> None:
+    """Shut an account for a while: sessions, API tokens and runs end, schedules pause. Chats and files stay."""
+
+    async def work(runtime: Runtime) -> User:
+        return await runtime.people.suspend((await find_user(UserRepository(runtime.database), email)).id)
+
+    from deerflow.accounts import UserRepository
+
+    user = with_runtime(settings, work)
+    typer.echo(f"{user.email} is suspended. `deerflow user resume {user.email}` lets them in again.")
+
+
+@command(user_app, "resume")
+def resume_user(settings: Settings, email: Email) -> None:
+    """Let someone who was suspended sign in again; their schedules go on."""
+
+    async def work(runtime: Runtime) -> User:
+        return await runtime.people.resume((await find_user(UserRepository(runtime.database), email)).id)
+
+    from deerflow.accounts import UserRepository
+
+    typer.echo(f"{with_runtime(settings, work).email} can sign in again.")
+
+
+@command(user_app, "export")
+def export_data(
+    settings: Settings,
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="The ZIP file to write.")],
+    email: Annotated[
+        str | None,
+        typer.Option("--user", "-u", metavar="EMAIL", help="Whose data.  [default: those of this machine's user]"),
+    ] = None,
+) -> None:
+    """Write everything of a person into a ZIP: chats, files, memory, agents, skills, schedules. No passwords, tokens or keys."""
+    from deerflow.accounts import UserRepository
+    from deerflow.identity import LOCAL_PRINCIPAL, Principal
+
+    async def work(runtime: Runtime) -> None:
+        person = LOCAL_PRINCIPAL
+        if email is not None:
+            person = Principal((await find_user(UserRepository(runtime.database), email)).id)
+        part = archive.with_name(f"{archive.name}.part")
+        try:
+            with await asyncio.to_thread(part.open, "xb") as file:
+                async for piece in runtime.personal_data.archive(person):
+                    await asyncio.to_thread(file.write, piece)
+            await asyncio.to_thread(os.link, part, archive)  # never over a file that is there
+        finally:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+
+    if archive.exists():
+        raise Failure(f"{archive} exists already.", "Name a file that does not exist.")
+    with_runtime(settings, work)
+    typer.echo(f"Everything is in {archive}.")
 
 
 @command(user_app, "delete")
@@ -205,7 +272,7 @@ def list_tokens(settings: Settings, user: Owner = None, as_json: AsJson = False)
 @command(token_app, "revoke")
 def revoke_token(
     settings: Settings,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `deerflow token list` shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As 'deerflow token list' shows it.")],
     user: Owner = None,
 ) -> None:
     """Make a token worthless. A running gateway notices within five seconds."""
@@ -286,23 +353,36 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
     Raises Failure while a server of this machine uses the same SQLite file: it may be executing runs of the user.
     """
     from deerflow.accounts import UserRepository
-    from deerflow.config import ConfigSource
     from deerflow.features.retention import delete_belongings
-    from deerflow.runtime import Runtime
     from deerflow_app.gateway import running_server
 
-    runtime = Runtime(ConfigSource(settings.config), paths, executes=False)
-    if not runtime.database.is_postgres and (running := running_server(paths.base_dir)) is not None:
-        raise Failure(f"DeerFlow is running: {running.url}", "Stop it first, or delete with --keep-data.")
+    async def work(runtime: Runtime) -> None:
+        if not runtime.database.is_postgres and (running := running_server(paths.base_dir)) is not None:
+            raise Failure(f"DeerFlow is running: {running.url}", "Stop it first, or delete with --keep-data.")
+        await delete_belongings(runtime.database, runtime.threads, paths, user.id)
+        await UserRepository(runtime.database).delete(user.id)
+        # What came in between.
+        await delete_belongings(runtime.database, runtime.threads, paths, user.id)
 
-    async def run() -> None:
+    with_runtime(settings, work)
+
+
+def with_runtime(settings: Settings, work: Callable[[Runtime], Awaitable[T]]) -> T:
+    """Run ``work`` with a runtime that executes nothing. Raises Failure if it refuses."""
+    from deerflow.config import ConfigSource, Paths
+    from deerflow.errors import RequestError
+    from deerflow.runtime import Runtime
+
+    runtime = Runtime(ConfigSource(settings.config), Paths(), executes=False)
+
+    async def run() -> T:
         try:
             await runtime.start()
-            await delete_belongings(runtime.database, runtime.threads, paths, user.id)
-            await UserRepository(runtime.database).delete(user.id)
-            # What came in between.
-            await delete_belongings(runtime.database, runtime.threads, paths, user.id)
+            return await work(runtime)
         finally:
             await runtime.aclose()
 
-    asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except RequestError as error:
+        raise Failure(str(error)) from None

@@ -23,7 +23,7 @@ def backup(
     target: Annotated[
         str,
         typer.Argument(
-            help="The archive to write: NAME.tar.zst or NAME.tar.gz, or s3://BUCKET/KEY in the storage of `backups`."
+            help="The archive to write: NAME.tar.zst or NAME.tar.gz, or s3://BUCKET/KEY in the storage of 'backups'."
         ),
     ],
     verify: Annotated[
@@ -62,7 +62,7 @@ def restore(
     archive: Annotated[
         str,
         typer.Argument(
-            help="What `deerflow backup` wrote; s3://BUCKET/KEY in the storage of `backups`; a KEY that ends in / means the newest there."
+            help="What 'deerflow backup' wrote; s3://BUCKET/KEY in the storage of 'backups'; a KEY that ends in / means the newest there."
         ),
     ],
     resume: Annotated[

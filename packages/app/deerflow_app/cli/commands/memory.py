@@ -14,7 +14,7 @@ from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import clean
 
 T = TypeVar("T")
-Id = Annotated[str, typer.Argument(metavar="ID", help="As `deerflow memory list` shows it.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="As 'deerflow memory list' shows it.")]
 
 app = typer.Typer(help="See and change what is remembered of you.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -47,7 +47,7 @@ def add(
 
 @command(app, "forget")
 def forget(settings: Settings, fact_id: Id) -> None:
-    """Forget a fact. `deerflow memory undo` restores it within 30 days."""
+    """Forget a fact. 'deerflow memory undo' restores it within 30 days."""
     with_client(settings, lambda client: client.adelete_memory_fact(fact_id))
     typer.echo("Forgotten.")
 
@@ -73,7 +73,7 @@ def export(settings: Settings) -> None:
 
 
 @command(app, "import")
-def import_(settings: Settings, file: Annotated[str, typer.Argument(help="An export; `-` reads stdin.")]) -> None:
+def import_(settings: Settings, file: Annotated[str, typer.Argument(help="An export; '-' reads stdin.")]) -> None:
     """Replace everything by an export."""
     try:
         document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))

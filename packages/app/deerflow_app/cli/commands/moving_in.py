@@ -31,7 +31,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would co
 def deer_flow(
     context: typer.Context,
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Its data directory, `.deer-flow`. Stop deer-flow first.")
+        Path, typer.Argument(metavar="DIR", help="Its data directory, '.deer-flow'. Stop deer-flow first.")
     ],
     theirs: Annotated[
         Path | None,
@@ -44,7 +44,7 @@ def deer_flow(
     """Take over deer-flow's threads, files, memory, agents, skills, MCP servers and accounts. Nothing of it is changed.
 
     May be repeated: what is here already stays as it is. DeerFlow's own configuration is the one found here; another one is named
-    before the command: `deerflow --config FILE import deer-flow DIR`.
+    before the command: deerflow --config FILE import deer-flow DIR.
     """
     from deerflow.config import Paths
     from deerflow_app.moving_in.deer_flow import import_deer_flow

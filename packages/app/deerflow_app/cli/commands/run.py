@@ -297,11 +297,17 @@ async def _prompt(talk: Chat) -> int:
     """Prompt, answer, until the person leaves."""
     from deerflow_app.cli.chat.input import Prompt, typed_ahead
 
-    prompt = Prompt(Paths().base_dir / "cli_history", list(COMMANDS), talk.status)
+    commands = {command.usage: command.help for command in COMMANDS.values()}
+    prompt = Prompt(Paths().base_dir / "cli_history", commands, talk.status)
     with typed_ahead():
         while True:
             talk.console.print()
-            line = await prompt.line()
+            if talk.typed.queued:
+                line = talk.typed.queued.pop(0)
+                talk.transcript.person(line)
+            else:
+                begun, talk.typed.text = talk.typed.text, ""
+                line = await prompt.line(begun)
             if line is None or not await enter(talk, line):
                 return 0
 

@@ -47,7 +47,7 @@ def serve(
         bool, typer.Option("--auth/--no-auth", help="Ask who is there, or take everyone for the one local user.")
     ] = True,
     execute: Annotated[
-        bool, typer.Option("--execute/--no-execute", help="Execute runs here, or leave them to `deerflow worker`.")
+        bool, typer.Option("--execute/--no-execute", help="Execute runs here, or leave them to 'deerflow worker'.")
     ] = True,
 ) -> None:
     """Serve DeerFlow over HTTP: the page for the browser and the API for programs, on one port."""
@@ -181,7 +181,7 @@ def prune(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
 ) -> None:
-    """Remove what is not kept any longer (see `retention` in config.yaml) and give the space back."""
+    """Remove what is not kept any longer (see 'retention' in config.yaml) and give the space back."""
     from dataclasses import replace
     from datetime import timedelta
 

@@ -13,8 +13,8 @@ from deerflow_app.cli.terminal import clean, one_line
 
 app = typer.Typer(help="List, install and switch skills.", no_args_is_help=True, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `deerflow skills list` shows it.")]
-Suggestion = Annotated[str, typer.Argument(metavar="ID", help="As `deerflow skills suggestions` shows it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As 'deerflow skills list' shows it.")]
+Suggestion = Annotated[str, typer.Argument(metavar="ID", help="As 'deerflow skills suggestions' shows it.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder with SKILL.md.")]
 
 _NEW = """---

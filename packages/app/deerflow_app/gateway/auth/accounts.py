@@ -10,6 +10,7 @@ from email_validator import EmailNotValidError, validate_email
 
 from deerflow.accounts import Role, SessionRepository, User, UserRepository
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, RequestError, UnauthenticatedError
+from deerflow.features.site import registration_choice
 from deerflow.storage.database import Database
 from deerflow_app.gateway.auth import Authenticator, Claims, Device
 from deerflow_app.gateway.auth.passwords import Client, Passwords, Throttle, ThrottledError, check_password, is_outdated
@@ -32,6 +33,7 @@ class SignedIn:
 
 class Accounts:
     def __init__(self, database: Database, authenticator: Authenticator, settings: GatewaySettings) -> None:
+        self._database = database
         self.users = UserRepository(database)
         self._sessions = SessionRepository(database)
         self._authenticator = authenticator
@@ -55,6 +57,7 @@ class Accounts:
 
         Raises:
             UnauthenticatedError: no such account, or another password.
+            ForbiddenError: the account is suspended.
             ThrottledError: too many attempts from there, or at this account, or at all.
         """
         account = email.strip().lower()[:320]
@@ -73,6 +76,8 @@ class Accounts:
             raise
         if user is None or not is_right:
             raise UnauthenticatedError("Incorrect email or password.", code="invalid_credentials")
+        if user.suspended_at is not None:
+            raise ForbiddenError("This account is suspended. Ask an administrator.", code="account_suspended")
         for key in own:
             self._sign_ins.forget(key)
         self._sign_ins.take_back([*others])
@@ -103,9 +108,14 @@ class Accounts:
             )
         )
 
+    async def registration(self) -> bool:
+        """Whether anyone may make an account: what an administrator has chosen, or else how the server was started."""
+        chosen = await self._database.read(registration_choice)
+        return self._settings.authentication and (self._settings.registration if chosen is None else chosen)
+
     async def register(self, email: str, password: str, client: Client) -> SignedIn:
         """Raises ForbiddenError where registration is closed, EmailTakenError, ThrottledError."""
-        if not self._settings.registration:
+        if not await self.registration():
             raise ForbiddenError(
                 "Registration is closed. Ask an administrator for an account.", code="registration_closed"
             )
@@ -138,16 +148,20 @@ class Accounts:
         """
         check_password(new)
         address = check_email(new_email) if new_email else None
-        key = f"change {client.network} {user.id}"
-        self._sign_ins.attempt({key: _PER_CLIENT_AND_ACCOUNT})
-        if not await self._passwords.verify(current, user.password_hash):
-            raise RequestError("Current password is incorrect.", code="invalid_credentials")
-        self._sign_ins.forget(key)
+        await self.confirm(user, current, client)
         changed = await self.users.set_password(
             user, await self._passwords.hash(new), email=address, end_sessions=end_sessions
         )
         self._authenticator.forget()
         return await self._begin(changed)
+
+    async def confirm(self, user: User, password: str, client: Client) -> None:
+        """Raises RequestError: this is not the password of ``user``; ThrottledError: too many attempts."""
+        key = f"change {client.network} {user.id}"
+        self._sign_ins.attempt({key: _PER_CLIENT_AND_ACCOUNT})
+        if not await self._passwords.verify(password, user.password_hash):
+            raise RequestError("Current password is incorrect.", code="invalid_credentials")
+        self._sign_ins.forget(key)
 
     async def reset_password(self, user: User) -> str:
         """Set a random password, which its owner must change, end all sessions, and return it."""
@@ -165,6 +179,10 @@ class Accounts:
     async def delete(self, user_id: str) -> None:
         """Raises NotFoundError, ConflictError for the last administrator."""
         await self.users.delete(user_id)
+        self.forget()
+
+    def forget(self) -> None:
+        """Look up everybody again: something about accounts was changed elsewhere."""
         self._authenticator.forget()
 
     async def _create(

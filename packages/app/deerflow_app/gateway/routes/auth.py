@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
+from starlette.responses import StreamingResponse
 
 from deerflow.accounts import Role, Scope, TokenRepository, User
 from deerflow.errors import ForbiddenError
+from deerflow.storage.tables import utc_now
 from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn
 from deerflow_app.gateway.auth.passwords import client_of
@@ -18,6 +20,8 @@ from deerflow_app.gateway.routes import (
     CurrentAccounts,
     CurrentCredential,
     CurrentDatabase,
+    CurrentPrincipal,
+    CurrentRuntime,
     CurrentSettings,
     Moment,
     RequestBody,
@@ -51,6 +55,10 @@ class PasswordChange(RequestBody):
     new_password: SecretStr = Field(max_length=4096)
     new_email: str | None = Field(default=None, max_length=320)
     end_sessions: bool = Field(default=True, description="Sign out all other browsers.")
+
+
+class Farewell(RequestBody):
+    password: SecretStr = Field(max_length=4096)
 
 
 class Session(BaseModel):
@@ -157,10 +165,43 @@ async def me(request: Request, response: Response, credential: CurrentCredential
     return credential.user or local
 
 
+@router.get(
+    "/api/v1/auth/me/archive",
+    summary="Everything of one's own in a ZIP: chats, files, memory, agents, skills, schedules",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/zip": {}}}},
+)
+async def archive(principal: CurrentPrincipal, runtime: CurrentRuntime) -> StreamingResponse:
+    """Its `manifest.json` comes last. Passwords, tokens, keys and secrets are not part of it."""
+    headers = {"Content-Disposition": f'attachment; filename="deerflow-{utc_now():%Y-%m-%d}.zip"'}
+    return StreamingResponse(runtime.personal_data.archive(principal), media_type="application/zip", headers=headers)
+
+
+@router.post("/api/v1/auth/delete-account", summary="Delete one's own account and everything that belongs to it")
+async def delete_account(
+    body: Farewell,
+    request: Request,
+    response: Response,
+    credential: CurrentCredential,
+    accounts: CurrentAccounts,
+    runtime: CurrentRuntime,
+) -> Message:
+    """Sessions, tokens, schedules and runs end at once; chats, files, memory, agents, skills and channels are gone soon after.
+
+    409 `last_administrator`: make another user an administrator first."""
+    if credential.user is None:
+        raise ForbiddenError("The local user has no account that could be deleted.")
+    await accounts.confirm(credential.user, body.password.get_secret_value(), client_of(request))
+    await runtime.people.delete(credential.user.id)
+    accounts.forget()
+    _cookies(request).clear(request, response)
+    return Message(message="Your account is deleted.")
+
+
 @router.get("/api/v1/auth/setup-status", summary="Whether the first administrator is still to be made")
 async def setup_status(request: Request, accounts: CurrentAccounts, settings: CurrentSettings) -> SetupStatus:
     needs_setup = await accounts.needs_setup()
-    registration = settings.registration and settings.authentication
+    registration = await accounts.registration()
     return SetupStatus(
         needs_setup=needs_setup,
         code_required=needs_setup and accounts.setup_code_required(client_of(request)),

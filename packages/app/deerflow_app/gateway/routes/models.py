@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from deerflow.config.model_origin import ModelOrigin
 from deerflow.errors import NotFoundError
 from deerflow.features.ask import Check
 from deerflow.features.connections import Connection, Connections, Trial
+from deerflow.features.site import Mode, SiteSettings
 from deerflow.features.usage import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
 from deerflow.models.pricing import pricing_of
@@ -58,6 +60,7 @@ class Models(BaseModel):
     models: list[Model]
     token_usage: TokenUsage
     currency: str | None = Field(description="Of all costs, ISO 4217. None: no model has a price, or they differ.")
+    default_mode: Mode | None = Field(description="Of new chats, if administrators have chosen one.")
 
 
 class ModelTest(BaseModel):
@@ -68,13 +71,15 @@ class ModelTest(BaseModel):
     rest: Rest | None = Field(default=None, description="Set while runs do not call it, but its fallbacks.")
 
 
-@router.get("/api/models", summary="All models; the first is the default", response_model=Models)
+@router.get("/api/models", summary="All models", response_model=Models)
 async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
-    config = await runtime.config_source.acurrent()
+    """`is_default`: the model of new chats, which administrators have chosen, or the first. A run that names none uses the first."""
+    config, site = await runtime.config_source.acurrent(), await runtime.site.get()
     prices = [pricing_of(config, model.model, model.name) for model in config.models]
     currencies = {price.currency for price in prices if price}
     return {
-        "models": [_with_rest(model, config, runtime) for model in model_info(config)],
+        "models": [_with_rest(model, config, runtime) for model in chosen_default(model_info(config), site)],
+        "default_mode": site["default_mode"],
         "token_usage": config.token_usage,
         "currency": currencies.pop() if len(currencies) == 1 else None,
     }
@@ -99,6 +104,13 @@ async def test_model(model_name: str, request: Request, principal: CurrentPrinci
     limits = {f"user {principal.user_id}": TESTS_PER_USER, "all": TESTS_OF_ALL}
     request.app.state.model_tests.attempt(limits)
     return await runtime.workshop.try_model(config, model_name)
+
+
+def chosen_default(models: Sequence[ModelInfo], site: SiteSettings) -> list[ModelInfo]:
+    """Mark the model of new chats."""
+    if (chosen := site["default_model"]) is None:
+        return [*models]
+    return [replace(model, is_default=model.name == chosen) for model in models]
 
 
 def _with_rest(model: ModelInfo, config: AppConfig, runtime: Runtime) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, Field
 
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings
+from deerflow_app.gateway.routes import CurrentAccounts, CurrentPrincipal, CurrentRuntime, CurrentSettings
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource
@@ -100,7 +100,9 @@ class SystemInfo(BaseModel):
     summary="Versions, storage, and how commands are confined",
     response_model=SystemInfo,
 )
-async def system(principal: CurrentPrincipal, runtime: CurrentRuntime, settings: CurrentSettings) -> dict[str, Any]:
+async def system(
+    principal: CurrentPrincipal, runtime: CurrentRuntime, settings: CurrentSettings, accounts: CurrentAccounts
+) -> dict[str, Any]:
     is_admin = principal.role == "admin"
     harness = await runtime.workshop.fresh()
     return {
@@ -112,7 +114,7 @@ async def system(principal: CurrentPrincipal, runtime: CurrentRuntime, settings:
             "data_dir": str(runtime.paths.data_dir) if is_admin else None,
         },
         "authentication": "accounts" if settings.authentication else "none",
-        "registration": settings.registration and settings.authentication,
+        "registration": await accounts.registration(),
         "sandbox": await asyncio.to_thread(_sandbox, harness, is_admin=is_admin),
         "config": _config(runtime.config_source, harness) if is_admin else None,
     }

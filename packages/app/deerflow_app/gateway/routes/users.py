@@ -1,4 +1,4 @@
-"""The accounts of this site, for administrators."""
+"""The accounts of this site, and what administrators set for all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts import Role, User
-from deerflow.errors import NotFoundError
-from deerflow_app.gateway.routes import CurrentAccounts, CurrentAdmin, Moment, PageSize, RequestBody
+from deerflow.errors import InvalidRequestError, NotFoundError
+from deerflow.features.site import Mode, SiteSettings
+from deerflow_app.gateway.routes import (
+    CurrentAccounts,
+    CurrentAdmin,
+    CurrentPrincipal,
+    CurrentRuntime,
+    Moment,
+    PageSize,
+    RequestBody,
+)
 
 router = APIRouter(tags=["users"])
 
@@ -21,6 +30,8 @@ class UserRecord(BaseModel):
     system_role: Role = Field(validation_alias="role")
     needs_setup: bool = Field(description="The password was set by someone else and not changed since.")
     created_at: Moment
+    suspended_at: Moment | None = Field(default=None, description="The account is shut since then.")
+    last_seen_at: Moment | None = Field(default=None, description="To ten minutes.")
 
 
 class Users(BaseModel):
@@ -37,8 +48,9 @@ class CreatedUser(UserRecord):
     password: str | None = Field(description="The random password, shown only now.")
 
 
-class RoleChange(RequestBody):
-    system_role: Role
+class UserChange(RequestBody):
+    system_role: Role | None = None
+    suspended: bool | None = Field(default=None, description="Sessions, tokens and runs end; schedules pause.")
 
 
 class NewPassword(BaseModel):
@@ -62,9 +74,17 @@ async def create_user(body: NewUser, admin: CurrentAdmin, accounts: CurrentAccou
     return {**asdict(user), "password": password}
 
 
-@router.patch("/api/v1/users/{user_id}", summary="Change a role", response_model=UserRecord)
-async def change_role(user_id: str, body: RoleChange, admin: CurrentAdmin, accounts: CurrentAccounts) -> User:
-    return await accounts.set_role(user_id, body.system_role)
+@router.patch("/api/v1/users/{user_id}", summary="Change a role, or suspend someone", response_model=UserRecord)
+async def change_user(
+    user_id: str, body: UserChange, admin: CurrentAdmin, accounts: CurrentAccounts, runtime: CurrentRuntime
+) -> User:
+    if (body.system_role is None) == (body.suspended is None):
+        raise InvalidRequestError("Give either system_role or suspended.")
+    if body.system_role is not None:
+        return await accounts.set_role(user_id, body.system_role)
+    user = await (runtime.people.suspend if body.suspended else runtime.people.resume)(user_id)
+    accounts.forget()
+    return user
 
 
 @router.post("/api/v1/users/{user_id}/reset-password", summary="Give someone a random password; their sessions end")
@@ -82,3 +102,34 @@ async def reset_password(user_id: str, admin: CurrentAdmin, accounts: CurrentAcc
 )
 async def delete_user(user_id: str, admin: CurrentAdmin, accounts: CurrentAccounts) -> None:
     await accounts.delete(user_id)
+
+
+# settings of the site ---------------------------------------------------------------------------------------------------
+
+
+class Site(BaseModel):
+    registration: bool | None = Field(description="null: as the server was started.")
+    default_model: str | None = Field(description="Of new chats; null: the first one.")
+    default_mode: Mode | None = Field(description="Of new chats; null: the page's own.")
+    notice: str | None = Field(description="For everybody, on top of the page.")
+
+
+class SiteChange(RequestBody):
+    """What is given is changed, the rest stays."""
+
+    registration: bool | None = None
+    default_model: str | None = Field(default=None, max_length=256)
+    default_mode: Mode | None = None
+    notice: str | None = Field(default=None, max_length=500)
+
+
+@router.get("/api/v1/site", summary="What administrators have set for everybody", response_model=Site)
+async def site(principal: CurrentPrincipal, runtime: CurrentRuntime) -> SiteSettings:
+    return await runtime.site.get()
+
+
+@router.patch(
+    "/api/v1/site", summary="Set registration, the model and mode of new chats, or a notice", response_model=Site
+)
+async def change_site(body: SiteChange, admin: CurrentAdmin, runtime: CurrentRuntime) -> SiteSettings:
+    return await runtime.site.change(body.model_dump(exclude_unset=True))

@@ -139,7 +139,7 @@ CREATE TABLE users (
     role VARCHAR(16) NOT NULL,
     needs_setup BOOLEAN NOT NULL,
     token_version INTEGER NOT NULL,
-    created_at DATETIME NOT NULL,
+    created_at DATETIME NOT NULL, suspended_at DATETIME, last_seen_at DATETIME,
     PRIMARY KEY (id),
     UNIQUE (email)
 );
@@ -564,4 +564,10 @@ CREATE TABLE task_transcripts (
     data BLOB NOT NULL,
     PRIMARY KEY (thread_id, namespace),
     FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE TABLE site_settings (
+    name VARCHAR(64) NOT NULL,
+    value JSON NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (name)
 );

@@ -288,7 +288,7 @@ def test_a_slash_lists_the_commands_and_former_names_work(endpoint: ScriptedOpen
     with TerminalSession(cwd=folder) as session:
         session.wait_for("› ")
         session.type("/")
-        session.wait_for("/compact [what to keep]")
+        session.wait_for("/compact")
         session.type("threads" + ENTER)
         session.wait_for("No chats yet.")
 

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 HEAD = "0020"
 """The newest migration. Numbers, so that what is newer than this program can be told from what is older."""
 
-READABLE_FROM = "0018"
+READABLE_FROM = "0020"
 """The oldest program, by its HEAD, that can work with the tables of HEAD. A migration that only adds what older programs
 ignore (a table, a column that may be empty) leaves it; any other raises it to its own number."""
 

@@ -58,8 +58,7 @@ _REACTIONS = {
     Signal.FAILED: "x",
 }
 _SIGNED_OUT = {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}
-_PEOPLE = 200
-"""People whose time zones are remembered."""
+_PEOPLE = 200  # whose time zones are remembered
 _MAYBE_DONE = {"internal_error", "fatal_error", "request_timeout", "service_unavailable"}
 
 
@@ -87,8 +86,7 @@ class Slack(Adapter):
         self._host = urlsplit(base_url).netloc
         self._heartbeat = {"ping_interval": ping, "ping_timeout": pong}
         self._me = Me("", "")
-        self._zone_age = zone_age
-        self._zones: dict[str, tuple[str, float]] = {}
+        self._zone_age, self._zones = zone_age, dict[str, tuple[str, float]]()
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -215,10 +213,9 @@ class Slack(Adapter):
         zone, until = self._zones.pop(author.id, ("", 0.0))
         if until <= monotonic():
             try:
-                found = await self._call("users.info", repeatable=True, data={"user": author.id})
-                zone = str((found.get("user") or {}).get("tz") or "")
-            except (Refused, Misconfigured):  # without users:read, the date is the server's
-                zone = ""
+                with suppress(Refused, Misconfigured):  # without users:read, the date is the server's
+                    found = await self._call("users.info", repeatable=True, data={"user": author.id})
+                    zone = str((found.get("user") or {}).get("tz") or "")
             except ChannelError:
                 return ""
             until = monotonic() + self._zone_age
@@ -240,10 +237,8 @@ class Slack(Adapter):
 
     async def _history(self, place: Place, since: datetime) -> list[dict[str, Any]]:
         """Return the messages of a place since then, oldest first."""
-        method, query = (
-            "conversations.history",
-            {"channel": place.chat, "oldest": f"{since.timestamp():.6f}", "limit": "200"},
-        )
+        method = "conversations.history"
+        query = {"channel": place.chat, "oldest": f"{since.timestamp():.6f}", "limit": "200"}
         if place.topic:
             method, query["ts"] = "conversations.replies", place.topic
         found: list[dict[str, Any]] = []

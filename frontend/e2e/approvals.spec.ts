@@ -17,7 +17,7 @@ test("calls that wait are decided in any order, each in its own way", async ({ p
   await style.getByRole("textbox").fill("No colours, please");
 
   // One that is decided leaves the others as they are, half a sentence included.
-  await card(chat, "Write second.html").getByRole("button", { name: "Answer instead" }).click();
+  await card(chat, "Write second.html").getByRole("button", { name: "Reply for the tool" }).click();
   await card(chat, "Write second.html").getByRole("textbox").fill("It is there already");
   await card(chat, "Write second.html").getByRole("button", { name: "Send answer" }).click();
   await expect(cards(chat)).toHaveCount(3);

@@ -78,6 +78,18 @@ export async function askWithSubagents(page: Page, url: string, text: string): P
   return id;
 }
 
+/** A conversation of one question and its answer. */
+export async function threadOf(page: Page, url: string, question: string, answer: string): Promise<string> {
+  const { id, post } = await newThread(page, url);
+  const messages = [
+    { type: "human", id: "h", content: question, additional_kwargs: { run_id: "r" } },
+    { type: "ai", id: "a", content: answer },
+  ];
+  const response = await post("/state", { values: { messages }, as_node: "model" });
+  expect(response.status()).toBe(200);
+  return id;
+}
+
 /** A conversation of `count` messages; each answer has its number. */
 export async function longThread(page: Page, url: string, count: number): Promise<string> {
   const { id, post } = await newThread(page, url);

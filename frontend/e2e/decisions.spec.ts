@@ -166,7 +166,7 @@ test("a card has our headline, and hides nothing that would run", async ({ page,
   await chat.field.fill(`bash echo ok\u202E # ${"\n".repeat(60)}echo last`);
   await chat.field.press("Enter");
   const card = chat.log.getByRole("alertdialog");
-  await expect(card.getByText("Run a command", { exact: true })).toBeVisible();
+  await expect(card.getByText("DeerFlow wants to run a command", { exact: true })).toBeVisible();
   await expect(card.getByText("Asked by the main agent")).toBeVisible();
   await expect(card.getByRole("figure")).toHaveText(/^In the agent’s words\s*Run the command$/);
   await expect(card.getByText("⟦U+202E⟧")).toBeVisible();

@@ -21,14 +21,14 @@ test("work is grouped into steps that open, and delivered files into cards", asy
 test("an answer shows its receipts", async ({ page, chat }) => {
   await chat.ask("write");
   await chat.log.getByRole("button", { name: "Verified" }).click();
-  const receipts = page.getByRole("dialog", { name: "Receipts" });
-  await expect(receipts).toContainText("DeerFlow looked itself: what this answer rests on is so.");
+  const receipts = page.getByRole("dialog", { name: "Evidence" });
+  await expect(receipts).toContainText("DeerFlow checked what this answer rests on, and it holds.");
   await expect(receipts.getByRole("region", { name: "Files" })).toContainText(
     /report\.md\s*SHA-256 [0-9a-f]{12}/,
   );
   await page.keyboard.press("Escape");
   await chat.ask("fail");
-  await chat.log.getByRole("button", { name: "Receipts" }).click();
+  await chat.log.getByRole("button", { name: "Evidence" }).click();
   await expect(receipts.getByRole("region", { name: "Commands" })).toContainText("exit code 3");
 });
 

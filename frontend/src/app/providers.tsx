@@ -2,10 +2,11 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { ThemeProvider } from "next-themes";
 import dynamic from "next/dynamic";
-import { useState, type ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { LocaleProvider } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { loadLate } from "@/lib/late";
+import { keepFocus } from "@/ui/keep-focus";
 import { Toaster } from "@/ui/toast";
 
 // Not needed to show a page, so they come after it.
@@ -22,6 +23,7 @@ export function Providers({ children }: { children: ReactNode }) {
   const [client] = useState(
     () => new QueryClient({ defaultOptions: { queries: { staleTime: 10_000, retry: worthRetrying } } }),
   );
+  useEffect(() => keepFocus(document), []);
   return (
     <ThemeProvider attribute="class" defaultTheme="system" enableSystem disableTransitionOnChange>
       <LocaleProvider>

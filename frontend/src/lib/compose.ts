@@ -30,6 +30,42 @@ export function onFill(handler: (text: string | null) => void): () => void {
   return () => window.removeEventListener(FILL, listen);
 }
 
+const ATTACH = "deerflow:attach";
+
+/** Asks for files to go with the message. */
+export function attachFiles() {
+  window.dispatchEvent(new CustomEvent(ATTACH));
+}
+
+export function onAttach(handler: () => void): () => void {
+  window.addEventListener(ATTACH, handler);
+  return () => window.removeEventListener(ATTACH, handler);
+}
+
+const QUOTE = "deerflow:quote";
+
+/** Quotes `text` in the message field, after what is there; `place` says where it stands, if not in the last answer. */
+export function quoteInComposer(text: string, place = "") {
+  window.dispatchEvent(new CustomEvent(QUOTE, { detail: quoted(text, place) }));
+}
+
+export function onQuote(handler: (quote: string) => void): () => void {
+  const listen = (event: Event) => handler((event as CustomEvent<string>).detail);
+  window.addEventListener(QUOTE, listen);
+  return () => window.removeEventListener(QUOTE, listen);
+}
+
+/** Longer passages are cut: the place says where the rest is. */
+const QUOTED = 2000;
+
+/** A passage as Markdown quotes it, with its place above. */
+export function quoted(text: string, place = ""): string {
+  const passage = text.trim();
+  const cut = passage.length > QUOTED ? `${passage.slice(0, QUOTED).trimEnd()} …` : passage;
+  const lines = cut.replace(/\n{3,}/g, "\n\n").split("\n");
+  return [...(place ? [`${place}:`] : []), ...lines].map((line) => `> ${line}`.trimEnd()).join("\n");
+}
+
 const FIND = "deerflow:find";
 
 /** Opens the search in the conversation. */

@@ -1,3 +1,5 @@
+import { matches, SHORTCUTS } from "./shortcuts";
+
 /** What a person writes before the page's code has come: the HTML has a plain field, whose text is carried on. */
 const early = { text: "", focused: false, at: [0, 0] as [number, number] };
 
@@ -11,9 +13,26 @@ function look() {
   early.at = [field.selectionStart, field.selectionEnd];
 }
 
+let wantsPalette = false;
+
+function onKey(event: KeyboardEvent) {
+  if (!matches(SHORTCUTS.palette, event)) return;
+  event.preventDefault();
+  wantsPalette = !wantsPalette;
+}
+
 if (typeof document !== "undefined") {
   look();
   for (const event of ["input", "focusin", "selectionchange"]) document.addEventListener(event, look);
+  document.addEventListener("keydown", onKey);
+}
+
+/** Whether it was called for before it was there; its keys are its own from now on. */
+export function takeEarlyPalette(): boolean {
+  document.removeEventListener("keydown", onKey);
+  const wanted = wantsPalette;
+  wantsPalette = false;
+  return wanted;
 }
 
 /** Goes on in `field` where the one before it was left. */

@@ -152,6 +152,7 @@ async def test_calls_without_ids_are_answered_under_ids_of_their_own(start, endp
 @pytest.mark.parametrize(
     ("options", "lines"),
     [
+        ([{"label": "PDF", "description": "to print"}, {"value": 2}], ["  1. PDF – to print", "  2. 2"]),
         (["a", "b"], ["  1. a", "  2. b"]),
         ('["a", "b"]', ["  1. a", "  2. b"]),
         ('"a"', ["  1. a"]),

@@ -173,9 +173,10 @@ async def test_a_message_that_changed_is_found_by_what_it_says_now(database: Dat
     assert len(await MessageSearch(database).search(ALICE, "version")) == 1
 
 
-async def test_tool_results_and_hidden_messages_are_not_found(database: Database) -> None:
+async def test_tool_results_errors_and_hidden_messages_are_not_found(database: Database) -> None:
     hidden = HumanMessage("needle", id="m2", additional_kwargs={"hide_from_ui": True})
-    await _say(database, ToolMessage("needle", tool_call_id="c", id="m1"), hidden, HumanMessage("", id="m3"))
+    failed = AIMessage("needle", id="m4", additional_kwargs={"error": {"kind": "auth", "message": "needle"}})
+    await _say(database, ToolMessage("needle", tool_call_id="c", id="m1"), hidden, HumanMessage("", id="m3"), failed)
 
     assert await MessageSearch(database).search(ALICE, "needle") == []
 

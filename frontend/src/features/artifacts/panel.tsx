@@ -33,6 +33,7 @@ export function ArtifactPanel({
   return (
     <section
       aria-label={t("panel")}
+      data-file={path || undefined}
       className={cn("@container flex h-full min-h-0 min-w-0 flex-col bg-background", className)}
     >
       <Suspense fallback={<Waiting />}>

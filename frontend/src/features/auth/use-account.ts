@@ -1,5 +1,6 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
+import { ApiError, csrfToken } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { isUnauthenticated } from "./guard";
 import { me, setupStatus } from "./wire";
@@ -10,9 +11,15 @@ const RETRY_MS = 3000;
 const untilAnswered = (query: { state: { error: unknown; data: unknown } }) =>
   query.state.error && !query.state.data && !isUnauthenticated(query.state.error) ? RETRY_MS : false;
 
+/** Before there is an account nobody can be signed in: a refusal would only stand in the browser's console. */
+async function visitor() {
+  if (!csrfToken() && (await setupStatus()).needs_setup) throw new ApiError("", 401, "unauthenticated");
+  return me();
+}
+
 /** Who is signed in; the same answer for all who ask. */
 export const useAccount = () =>
-  useQuery({ queryKey: keys.me, queryFn: me, retry: false, refetchInterval: untilAnswered });
+  useQuery({ queryKey: keys.me, queryFn: visitor, retry: false, refetchInterval: untilAnswered });
 
 export const useSetupStatus = (enabled = true) =>
   useQuery({

@@ -43,22 +43,27 @@ export function ClarificationCard({ asked, busy, onOwn = focusComposer }: Clarif
       {asked.options.length > 0 && (
         <ul aria-label={t("options")} className="mt-3 flex flex-col gap-2">
           {asked.options.map((option, i) => (
-            <li key={`${i} ${option}`}>
+            <li key={`${i} ${option.label}`}>
               <Button
                 variant="outline"
                 disabled={!open || pending}
-                aria-pressed={asked.answer === null ? undefined : asked.answer === option}
+                aria-pressed={asked.answer === null ? undefined : asked.answer === option.label}
                 className={cn(
                   "h-auto min-h-10 w-full justify-start py-2 text-left font-normal whitespace-normal",
-                  asked.answer === option && "border-primary bg-primary-soft disabled:opacity-100",
+                  asked.answer === option.label && "border-primary bg-primary-soft disabled:opacity-100",
                 )}
-                onClick={() => run(() => actions.send(option))}
+                onClick={() => run(() => actions.send(option.label))}
               >
                 <span aria-hidden className="w-4 shrink-0 text-xs text-muted-foreground tabular-nums">
                   {i + 1}
                 </span>
-                <span className="min-w-0 flex-1 break-words">{option}</span>
-                {asked.answer === option && <Check aria-hidden className="text-primary" />}
+                <span className="min-w-0 flex-1 break-words">
+                  {option.label}
+                  {option.description && (
+                    <span className="block text-[13px] text-muted-foreground">{option.description}</span>
+                  )}
+                </span>
+                {asked.answer === option.label && <Check aria-hidden className="text-primary" />}
               </Button>
             </li>
           ))}

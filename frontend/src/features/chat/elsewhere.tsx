@@ -12,6 +12,7 @@ import { Skeleton } from "@/ui/skeleton";
 import { ChatContext, type Chat, type ChatActions } from "./chat-context";
 import { ClarificationCard } from "./clarification";
 import { Interrupts } from "./interrupt";
+import { asOption } from "./options";
 import { interruptOf } from "./session-views";
 import type { WaitingFor as Waiting } from "./thread-state";
 
@@ -80,7 +81,7 @@ export default function Elsewhere({ threadId, since, onOpen, onAnswered }: Elsew
         <Interrupts interrupts={open.map(interruptOf)} />
         {question && (
           <ClarificationCard
-            asked={{ ...question, callId: "", answer: null }}
+            asked={{ ...question, options: question.options.map(asOption), callId: "", answer: null }}
             busy={false}
             onOwn={() => onOpen()}
           />

@@ -33,17 +33,12 @@ export default function FindBar({ query, onQuery, wanted, places, box, show, onC
   };
   useHighlights(box, wanted, place);
   useInSight(box, wanted, place, show);
-  const [before] = useState(() => document.activeElement);
-  const close = () => {
-    onClose();
-    (before instanceof HTMLElement && before !== document.body ? before : box.current)?.focus();
-  };
   return (
     <search
       className="absolute inset-x-3 top-2 z-10 flex animate-rise items-center gap-1 rounded-xl bg-popover p-1.5 text-popover-foreground shadow-float motion-reduce:animate-none sm:left-auto sm:w-96 print:hidden"
       onKeyDown={(event) => {
         if (event.nativeEvent.isComposing) return;
-        if (event.key === "Escape") close();
+        if (event.key === "Escape") onClose();
         else if (event.key === "Enter" && event.target instanceof HTMLInputElement)
           move(event.shiftKey ? -1 : 1);
         else return;
@@ -69,7 +64,7 @@ export default function FindBar({ query, onQuery, wanted, places, box, show, onC
       <IconButton label={t("next")} disabled={!places.length} onClick={() => move(1)}>
         <ChevronDown aria-hidden />
       </IconButton>
-      <IconButton label={t("close")} onClick={close}>
+      <IconButton label={t("close")} onClick={onClose}>
         <X aria-hidden />
       </IconButton>
     </search>

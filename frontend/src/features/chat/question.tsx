@@ -1,6 +1,6 @@
 "use client";
 import { FileText, Pencil } from "lucide-react";
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { formatBytes } from "@/lib/format";
@@ -27,12 +27,8 @@ interface QuestionProps {
 export function Question({ turn, question, busy }: QuestionProps) {
   const t = useT("chat.question");
   const [editing, setEditing] = useState(false);
-  const pencil = useRef<HTMLButtonElement>(null);
-  const close = () => {
-    setEditing(false);
-    requestAnimationFrame(() => pencil.current?.focus());
-  };
-  if (editing) return <QuestionEditor turnId={turn.id} text={question.text} onClose={close} />;
+  if (editing)
+    return <QuestionEditor turnId={turn.id} text={question.text} onClose={() => setEditing(false)} />;
   return (
     <div className="group/question flex flex-col items-end gap-0.5">
       <h2 className="sr-only">{t("you")}</h2>
@@ -46,7 +42,6 @@ export function Question({ turn, question, busy }: QuestionProps) {
             <div className="flex items-center opacity-0 transition-opacity group-focus-within/question:opacity-100 group-hover/question:opacity-100 pointer-coarse:opacity-100">
               <CopyButton value={question.text} />
               <IconButton
-                ref={pencil}
                 label={t("edit")}
                 size="icon-xs"
                 className="text-muted-foreground"
@@ -96,6 +91,7 @@ function Bubble({ text, sending }: { text: string; sending: boolean }) {
       )}
     >
       <p
+        data-question=""
         className={cn(
           "text-[15px] leading-relaxed [overflow-wrap:anywhere] whitespace-pre-wrap",
           isLong && !all && "line-clamp-12",

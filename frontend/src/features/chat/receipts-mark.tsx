@@ -21,7 +21,7 @@ export function ReceiptsMark({ threadId, turn }: { threadId: string; turn: Turn 
   const [open, setOpen] = useState(false);
   const { runId, verification } = turn;
   const worked = verification !== null || turn.steps.some((part) => part.kind === "tool");
-  if (!runId || turn.state === "running" || !worked) return null;
+  if (!runId || turn.state === "running" || turn.clarification || !worked) return null;
   const { icon: Icon, tone } = (verification && LOOKS[verification]) ?? {
     icon: ReceiptText,
     tone: "text-muted-foreground",

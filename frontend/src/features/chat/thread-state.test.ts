@@ -291,7 +291,7 @@ describe("turns", () => {
     );
     expect(turnsOf(state)[0]).toMatchObject({
       presented: ["/mnt/user-data/outputs/a.md"],
-      clarification: { question: "Which?", options: ["A", "B"], answer: null },
+      clarification: { question: "Which?", options: [{ label: "A" }, { label: "B" }], answer: null },
     });
   });
 });

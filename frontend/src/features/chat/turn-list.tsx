@@ -192,7 +192,7 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
     when: isInChat,
   });
   return (
-    <div className="relative min-h-0 flex-1 print:block">
+    <div className="relative flex min-h-0 flex-1 flex-col print:block">
       {query !== null && (
         <Suspense>
           <FindBar
@@ -214,7 +214,7 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
         aria-live="off"
         aria-label={t("conversation")}
         tabIndex={0}
-        className="h-full overflow-x-hidden overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-none print:h-auto print:overflow-visible"
+        className="min-h-0 flex-1 overflow-x-hidden overflow-y-auto overscroll-contain [overflow-anchor:none] focus-visible:outline-none print:h-auto print:overflow-visible"
         onScroll={onScroll}
         onClickCapture={({ target }) => {
           // What one opens stays where it is.
@@ -238,6 +238,7 @@ function VirtualRows({ rows, turns, pieces, sent }: VirtualRowsProps) {
                 if (element) observer?.observe(element);
               }}
               data-index={row.index}
+              data-passing=""
               className={cn("w-full px-4 last:pb-4 sm:px-6", !printing && "absolute top-0 left-0")}
               style={printing ? undefined : { transform: `translateY(${row.start}px)` }}
             >
@@ -301,7 +302,8 @@ function JumpToLatest({ count, box, onJump }: JumpProps) {
     box.current?.focus({ preventScroll: true });
   };
   return (
-    <div className="pointer-events-none absolute inset-x-0 bottom-3 flex justify-center">
+    // Where the conversation is as wide as the screen it would stand on what one reads.
+    <div className="pointer-events-none absolute inset-x-0 bottom-3 flex shrink-0 justify-center max-sm:static max-sm:py-1">
       <Button
         variant="outline"
         size="sm"

@@ -90,14 +90,17 @@ describe("a question of the agent", () => {
     question: "Which?",
     context: "Two ways",
     kind: "approach_choice",
-    options: ["Red", "Blue"],
+    options: [
+      { label: "Red", description: "" },
+      { label: "Blue", description: "Calm" },
+    ],
     answer: null,
   };
 
   it("is answered with one press", async () => {
     const send = vi.fn(async () => {});
     renderChat(view(turnWith({ clarification })), sessionWith({ send }));
-    fireEvent.click(screen.getByRole("button", { name: "Blue" }));
+    fireEvent.click(screen.getByRole("button", { name: /^2?\s*Blue\s*Calm/ }));
     await waitFor(() => expect(send).toHaveBeenCalledExactlyOnceWith({ text: "Blue" }, settings));
   });
 
@@ -176,7 +179,10 @@ it("the option that was chosen is marked", () => {
     question: "Which?",
     context: "",
     kind: "",
-    options: ["Red", "Blue"],
+    options: [
+      { label: "Red", description: "" },
+      { label: "Blue", description: "Calm" },
+    ],
     answer: "Blue",
   };
   renderChat(

@@ -52,3 +52,37 @@ describe("an answer that ended too early", () => {
     expect(turnOf(loop, "loop")).toMatchObject({ stopReason: "loop", answer: { text: loop } });
   });
 });
+
+it("options of a question have a label and a description, however the model wrote them", () => {
+  const options = [
+    "Red",
+    { label: "Blue", description: "Calm" },
+    { value: 3, hint: "Three" },
+    { title: "Green" },
+    {},
+  ];
+  const messages = [
+    { id: "h1", type: "human", content: "Do it", additional_kwargs: { run_id: "r1" } },
+    {
+      id: "a1",
+      type: "ai",
+      content: "",
+      tool_calls: [{ id: "c1", name: "ask_clarification", args: { question: "Which?", options } }],
+    },
+    { id: "t1", type: "tool", content: "asked", tool_call_id: "c1", name: "ask_clarification" },
+  ];
+  const state = loaded({ messages }, [], false);
+  const around = {
+    ...state,
+    waiting: false,
+    waitingCalls: new Set<string>(),
+    runs: new Map(),
+    branches: new Map(),
+  };
+  expect(toTurns(state.messages, around)[0]?.clarification?.options).toEqual([
+    { label: "Red", description: "" },
+    { label: "Blue", description: "Calm" },
+    { label: "3", description: "Three" },
+    { label: "Green", description: "" },
+  ]);
+});

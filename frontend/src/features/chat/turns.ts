@@ -1,5 +1,6 @@
 /** From the messages of a thread to what is shown: one turn for each question of the person. Pure. */
 import { marksIn, type SummaryMark } from "./summaries";
+import { optionsIn, type Option } from "./options";
 
 export interface FileRef {
   filename: string;
@@ -40,7 +41,7 @@ export interface Clarification {
   question: string;
   context: string;
   kind: string;
-  options: string[];
+  options: Option[];
   /** What the person said then; null: nothing yet. */
   answer: string | null;
 }
@@ -335,7 +336,7 @@ function clarificationIn(calls: readonly ToolCall[], answer: string | null): Cla
     question: asText(question),
     context: asText(context),
     kind: asText(kind),
-    options: Array.isArray(options) ? options.map(asText).filter(Boolean) : [],
+    options: optionsIn(options),
     answer,
   };
 }

@@ -4,6 +4,7 @@ import { Suspense, useEffect, useRef, useState, type KeyboardEvent } from "react
 import { useT } from "@/i18n";
 import { afterPage } from "@/lib/late";
 import { cn } from "@/lib/cn";
+import { onAttach } from "@/lib/compose";
 import { carryOn, forgetEarly } from "@/lib/early";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { IconButton } from "@/ui/icon-button";
@@ -37,6 +38,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
   const [stopping, setStopping] = useState(false);
   const files = useRef<HTMLInputElement>(null);
   const folder = useRef<HTMLInputElement>(null);
+  useEffect(() => onAttach(() => files.current?.click()), []);
   const focus = () => field.current?.focus();
 
   const stop = async () => {

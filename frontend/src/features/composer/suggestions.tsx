@@ -8,6 +8,7 @@ import { threadApi } from "@/lib/api";
 import { http } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { IconButton } from "@/ui/icon-button";
+import { ScrollBox } from "@/ui/scroll-box";
 
 /** How much of the conversation the model is asked with. */
 const TURNS = 3;
@@ -54,18 +55,21 @@ export function Suggestions({
       aria-label={t("suggestions")}
       className="flex animate-rise items-start gap-1 px-1 pb-2.5"
     >
-      <div className="flex min-w-0 flex-1 flex-wrap gap-1.5">
+      <ScrollBox
+        label={t("suggestions")}
+        className="flex min-w-0 flex-1 [scrollbar-width:none] gap-1.5 sm:flex-wrap"
+      >
         {data.map((text) => (
           <button
             key={text}
             type="button"
             onClick={() => onPick(text)}
-            className="rounded-full border bg-background px-3 py-1 text-left text-[13px] leading-5 text-muted-foreground transition-colors hover:border-input hover:bg-accent hover:text-foreground pointer-coarse:py-2.5"
+            className="max-w-full shrink-0 rounded-full border bg-background px-3 py-1 text-left text-[13px] leading-5 text-muted-foreground transition-colors hover:border-input hover:bg-accent hover:text-foreground max-sm:max-w-none max-sm:whitespace-nowrap pointer-coarse:py-2.5"
           >
             {text}
           </button>
         ))}
-      </div>
+      </ScrollBox>
       <IconButton
         label={t("suggestionsHide")}
         size="icon-xs"

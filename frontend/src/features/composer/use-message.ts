@@ -6,7 +6,7 @@ import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { forgetDraft, readDraft, restoreDraft, writeDraft, type Draft } from "@/lib/drafts";
 import { useDraftKeeper } from "./use-draft-keeper";
-import { onFill, onSay, placeholderIn } from "@/lib/compose";
+import { onFill, onQuote, onSay, placeholderIn } from "@/lib/compose";
 import { earlyText } from "@/lib/early";
 import { NOT_WALKING, ownMessages, step } from "./history";
 import type * as folderCode from "./folders";
@@ -63,6 +63,11 @@ export function useMessage(conversation: string, isNew: boolean) {
     else write(next, placeholderIn(next));
   });
   useEffect(() => onFill((next) => fill(next)), []);
+
+  const quote = useEffectEvent((passage: string) =>
+    write(`${[text.trimEnd(), passage].filter(Boolean).join("\n\n")}\n\n`),
+  );
+  useEffect(() => onQuote((passage) => quote(passage)), []);
 
   const deliver = async (how: How, words = text) => {
     const draft = { text: words.trim(), files: attachments.ready };

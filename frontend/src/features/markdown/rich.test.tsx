@@ -30,3 +30,36 @@ it("each block has the direction of its own text", () => {
   );
   expect([english ?? "ltr", arabic]).toEqual(["ltr", "rtl"]);
 });
+
+it("a range of numbers is not struck through, in Chinese neither", () => {
+  const box = drawn("About 100~200 or 300~400 rows, 100~200个或300~400个, ~~gone~~.");
+  expect([...box.querySelectorAll("del")].map((one) => one.textContent)).toEqual(["gone"]);
+  expect(box.textContent).toContain("100~200 or 300~400 rows, 100~200个或300~400个");
+});
+
+it.each([
+  "A Vec<T> in <path> and <file-name>, HashMap<K, V>.",
+  "<T> begins the line",
+  "Set the <title> of </page>.",
+  "Write to <someone@example.com> or <https://example.com/a>.",
+])("words in angle brackets are words: %s", (text) => {
+  expect(drawn(text).textContent).toContain(text.replace(/<((?:https|someone)[^>]*)>/g, "$1"));
+});
+
+it("HTML is HTML, code is code, and a link with brackets is a link", () => {
+  const box = drawn("H<sub>2</sub>O `<T>` [x](</mnt/user-data/outputs/a b.md>)<script>alert(1)</script>");
+  expect(box.querySelector("sub")?.textContent).toBe("2");
+  expect(box.textContent).toBe("H2O <T> x");
+});
+
+it("a table and a list have one direction, whatever script a cell is in", () => {
+  const box = drawn(
+    "| שם | API |\n|---|---|\n| Server | 12 |\n\n- Docker\n- שרת המידע של החברה\n\n1. First\n2. Second",
+  );
+  const dirs = (selector: string) =>
+    [...box.querySelectorAll(selector)].map((one) => one.getAttribute("dir"));
+  expect(dirs("th, td")).toEqual(["rtl", "rtl", "rtl", "rtl"]);
+  expect(dirs("[data-streamdown=table-wrapper]")).toEqual(["rtl"]);
+  expect(dirs("ul, ul > li")).toEqual(["rtl", "rtl", "rtl"]);
+  expect(dirs("ol, ol > li")).toEqual(["ltr", "ltr", "ltr"]);
+});

@@ -4,7 +4,13 @@ import { createCodePlugin } from "@streamdown/code";
 import { createMathPlugin } from "@streamdown/math";
 import "katex/dist/katex.min.css";
 import { memo, Suspense, useMemo } from "react";
-import { defaultRehypePlugins, Streamdown, type PluginConfig, type StreamdownProps } from "streamdown";
+import {
+  defaultRehypePlugins,
+  defaultRemarkPlugins,
+  Streamdown,
+  type PluginConfig,
+  type StreamdownProps,
+} from "streamdown";
 import { useT } from "@/i18n";
 import { late } from "@/lib/late";
 import { TaskMark } from "@/ui/task-mark";
@@ -14,14 +20,25 @@ import { withCitations } from "./citations";
 import { Diagram } from "./diagram";
 import { InlineCode, Link, Picture } from "./elements";
 import { withClearMath } from "./math";
+import { oneDirection } from "./one-direction";
+import { withPlainTags } from "./plain-tags";
 import { usePlace } from "./place";
 import { resolveLinks } from "./resolve-links";
+import { Table } from "./table";
+
+/** `100~200` is a range: only two signs strike a text through, for both plugins that can. */
+const DOUBLE = { singleTilde: false };
+const withDouble = (plugin: unknown) => [Array.isArray(plugin) ? (plugin[0] as unknown) : plugin, DOUBLE];
+const remarkPlugins = Object.entries(defaultRemarkPlugins).map(([name, plugin]) =>
+  name === "gfm" ? withDouble(plugin) : plugin,
+) as StreamdownProps["remarkPlugins"];
 
 const plugins: PluginConfig = {
   // The usual light theme has too little contrast.
   code: createCodePlugin({ themes: ["github-light-high-contrast", "github-dark"] }),
   math: createMathPlugin(),
-  cjk, // **注意：** is bold without a blank behind it
+  // **注意：** is bold without a blank behind it
+  cjk: { ...cjk, remarkPluginsAfter: cjk.remarkPluginsAfter.map(withDouble) } as typeof cjk,
   renderers: [{ language: "mermaid", component: Diagram }],
 };
 
@@ -32,6 +49,7 @@ const components = {
   input: TaskMark,
   a: Link,
   img: Picture,
+  table: Table,
   inlineCode: InlineCode,
   // Whatever could load something from elsewhere by itself.
   source: nothing,
@@ -59,7 +77,7 @@ interface RichProps extends ChunkProps {
 
 export default function Rich({ text, streaming, listsSources }: RichProps) {
   const cited = withCitations(text, streaming);
-  const chunks = chunksOf(withClearMath(cited.text));
+  const chunks = chunksOf(withPlainTags(withClearMath(cited.text)));
   return (
     <Sources value={cited.sources}>
       {chunks.map((chunk, i) => (
@@ -83,13 +101,13 @@ const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
     <Streamdown
       plugins={plugins}
       components={components}
+      remarkPlugins={remarkPlugins}
       rehypePlugins={rehypePlugins}
       controls={controls}
       linkSafety={{ enabled: false }}
       lineNumbers={false}
       dir="auto"
       codeBlockMaxHeight={0}
-      tableMaxHeight={0}
       isAnimating={streaming}
       mode={streaming ? "streaming" : "static"}
       translations={{
@@ -107,5 +125,5 @@ const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
 
 function rehypePluginsFor(path: string) {
   const { raw, sanitize, harden } = defaultRehypePlugins;
-  return [raw, [resolveLinks, { path }], sanitize, harden] as StreamdownProps["rehypePlugins"];
+  return [raw, [resolveLinks, { path }], sanitize, oneDirection, harden] as StreamdownProps["rehypePlugins"];
 }

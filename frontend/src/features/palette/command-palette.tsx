@@ -1,10 +1,11 @@
 "use client";
 import { useRouter } from "next/navigation";
 import { Suspense, useEffect, useState } from "react";
+import { takeEarlyPalette } from "@/lib/early";
 import { late, preload } from "@/lib/late";
 import { settingsPath } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
-import { useOpened } from "@/lib/palette";
+import { openPalette, useOpened } from "@/lib/palette";
 
 // Not needed to show a page: loaded after it, before anybody asks.
 const loadPalette = () => import("./palette");
@@ -20,7 +21,10 @@ export function CommandPalette() {
   useShortcut(SHORTCUTS.help, () => setHelp(true));
   useShortcut(SHORTCUTS.settings, () => router.push(settingsPath()));
   useOpened((what) => (what === "help" ? setHelp(true) : setOpen(true)));
-  useEffect(() => preload(loadPalette), []);
+  useEffect(() => {
+    preload(loadPalette);
+    if (takeEarlyPalette()) openPalette();
+  }, []);
   return (
     <Suspense>
       <Palette open={open} onOpenChange={setOpen} openHelp={() => setHelp(true)} />

@@ -6,3 +6,18 @@ export function matchesAll(typed: string, ...texts: string[]): boolean {
     .split(/\s+/)
     .every((word) => all.includes(word));
 }
+
+const folded = (text: string) => text.trim().toLocaleLowerCase();
+
+export const isExactly = (typed: string, ...names: string[]) =>
+  typed !== "" && names.some((name) => folded(name) === folded(typed));
+
+/** What bears that name first, then what begins with it; the others stay as they are. */
+export function ranked<Item extends { label: string }>(typed: string, items: readonly Item[]): Item[] {
+  const rank = ({ label }: Item) =>
+    isExactly(typed, label) ? 0 : folded(label).startsWith(folded(typed)) ? 1 : 2;
+  return items
+    .map((item, i) => [rank(item), i, item] as const)
+    .sort(([one, i], [other, j]) => one - other || i - j)
+    .map(([, , item]) => item);
+}

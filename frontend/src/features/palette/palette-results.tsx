@@ -1,16 +1,16 @@
 "use client";
 import { Command } from "cmdk";
-import { Cpu, MessageSquare, TextSearch, type LucideIcon } from "lucide-react";
+import { Cpu, MessageSquare, Pencil, TextSearch, type LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 import { useRunChoice } from "@/lib/run-settings";
-import { Marked, useThreads, useThreadSearch } from "@/features/threads";
+import { Marked, useThreadActions, useThreads, useThreadSearch } from "@/features/threads";
 import { useT } from "@/i18n";
 import { useDebounced } from "@/lib/debounced";
 import { shortcutLabel } from "@/lib/shortcuts";
 import { useThreadId } from "@/lib/route";
 import { ErrorState } from "@/ui/error-state";
 import { Spinner } from "@/ui/spinner";
-import { matchesAll } from "./match";
+import { isExactly, matchesAll, ranked } from "./match";
 import { useCommands, useGoTo, type PaletteCommand } from "./use-commands";
 
 const RECENT = 5;
@@ -20,50 +20,95 @@ const DELAY = 150;
 interface PaletteResultsProps {
   text: string;
   onDone: () => void;
+  /** The open chat, which has this title, is to be renamed. */
+  onRename: (title: string) => void;
   openHelp: () => void;
 }
 
-export function PaletteResults({ text, onDone, openHelp }: PaletteResultsProps) {
+/** What bears the typed name comes first, then commands for the open chat, other commands and settings, then chats. */
+export function PaletteResults({ text, onDone, onRename, openHelp }: PaletteResultsProps) {
   const t = useT("palette");
-  const { actions, settings } = useCommands(openHelp);
-  const choice = useRunChoice(useThreadId());
-  const fitting = (one: PaletteCommand) => matchesAll(text, one.label, one.words ?? "", one.id);
-  const run = (work: () => void) => () => {
-    onDone();
-    work();
-  };
-  const models = text
-    ? choice.models.filter((one) => !one.problem && matchesAll(text, one.display_name, one.name, "model"))
-    : [];
-  const commands = (list: PaletteCommand[]) =>
-    list.map((one) => (
-      <Item key={one.id} id={one.id} icon={one.icon} combo={one.combo} onSelect={run(one.run)}>
-        {one.label}
-      </Item>
-    ));
-  const some = { actions: actions.filter(fitting), settings: text ? settings.filter(fitting) : [] };
+  const threadId = useThreadId();
+  const { pinned, others } = useThreads();
+  const all = [...pinned, ...others];
+  const title = all.find(({ id }) => id === threadId)?.title ?? "";
+  const { chat, actions, settings } = useCommands(openHelp, () => onRename(title));
+  const choice = useRunChoice(threadId);
+  const goTo = useGoTo();
+  const run =
+    ({ id, run }: PaletteCommand) =>
+    () => {
+      if (id !== "rename") onDone();
+      run();
+    };
+  const models: PaletteCommand[] = choice.models
+    .filter((one) => !one.problem)
+    .map((one) => ({
+      id: `model-${one.name}`,
+      label: one.display_name,
+      icon: Cpu,
+      words: `${one.name} model`,
+      run: () => choice.change({ modelName: one.name }),
+    }));
+  const named: PaletteCommand[] = all
+    .filter((one) => isExactly(text, one.title ?? ""))
+    .slice(0, FOUND)
+    .map((one) => ({
+      id: `named-${one.id}`,
+      label: one.title!,
+      icon: MessageSquare,
+      run: () => goTo(one.id),
+    }));
+  const fitting = (list: PaletteCommand[]) =>
+    ranked(
+      text,
+      list.filter((one) => matchesAll(text, one.label, one.words ?? "", one.id)),
+    );
+  const isBest = (one: PaletteCommand) => isExactly(text, one.label);
+  const best = text ? [...[...chat, ...actions, ...settings, ...models].filter(isBest), ...named] : [];
+  const rest = (list: PaletteCommand[]) => (text ? fitting(list).filter((one) => !isBest(one)) : list);
+  const groups: [string, PaletteCommand[]][] = [
+    [t("best"), best],
+    [t("thisChat"), rest(chat)],
+    [t("actions"), rest(actions)],
+    [t("settings"), text ? rest(settings) : []],
+    [t("models"), text ? rest(models) : []],
+  ];
   const threads = <Threads text={text} onDone={onDone} />;
   return (
     <>
       {!text && threads}
-      {some.actions.length > 0 && <Group title={t("actions")}>{commands(some.actions)}</Group>}
-      {text && threads}
-      {some.settings.length > 0 && <Group title={t("settings")}>{commands(some.settings)}</Group>}
-      {models.length > 0 && (
-        <Group title={t("models")}>
-          {models.map((one) => (
-            <Item
-              key={one.name}
-              id={`model-${one.name}`}
-              icon={Cpu}
-              onSelect={run(() => choice.change({ modelName: one.name }))}
-            >
-              {one.display_name}
-            </Item>
-          ))}
-        </Group>
+      {groups.map(
+        ([title, list]) =>
+          list.length > 0 && (
+            <Group key={title} title={title}>
+              {list.map((one) => (
+                <Item key={one.id} id={one.id} icon={one.icon} combo={one.combo} onSelect={run(one)}>
+                  {one.label}
+                </Item>
+              ))}
+            </Group>
+          ),
       )}
+      {text && threads}
     </>
+  );
+}
+
+/** A new title for the open chat. */
+export function Rename({ title, onDone }: { title: string; onDone: () => void }) {
+  const t = useT("palette");
+  const threadId = useThreadId();
+  const actions = useThreadActions();
+  if (!title || threadId === null) return null;
+  const rename = () => {
+    onDone();
+    void actions.rename(threadId, title).catch(() => {});
+  };
+  return (
+    <Item id="rename-to" icon={Pencil} onSelect={rename}>
+      {t("renameTo", { title })}
+    </Item>
   );
 }
 
@@ -95,7 +140,8 @@ function Threads({ text, onDone }: { text: string; onDone: () => void }) {
     );
   }
   if (search.error) return <ErrorState compact error={search.error} retry={() => void search.refetch()} />;
-  const { titles = [], messages = [] } = search.data ?? {};
+  const { titles: all = [], messages = [] } = search.data ?? {};
+  const titles = all.filter((hit) => !isExactly(text, hit.snippet)); // they stand first
   const searching = search.isFetching || settled !== text;
   return (
     <>

@@ -5,7 +5,7 @@ import { Command } from "cmdk";
 import { useT } from "@/i18n";
 import { Dialog, DialogContent, DialogTitle } from "@/ui/dialog";
 import { Kbd } from "@/ui/kbd";
-import { PaletteResults } from "./palette-results";
+import { PaletteResults, Rename } from "./palette-results";
 
 interface PaletteProps {
   open: boolean;
@@ -16,9 +16,15 @@ interface PaletteProps {
 export default function Palette({ open, onOpenChange, openHelp }: PaletteProps) {
   const t = useT("palette");
   const [text, setText] = useState("");
+  const [renaming, setRenaming] = useState(false);
   const change = (next: boolean) => {
     onOpenChange(next);
     if (next) setText("");
+    setRenaming(false);
+  };
+  const rename = (title: string) => {
+    setRenaming(true);
+    setText(title);
   };
   return (
     <Dialog open={open} onOpenChange={change}>
@@ -34,12 +40,21 @@ export default function Palette({ open, onOpenChange, openHelp }: PaletteProps) 
             <Command.Input
               value={text}
               onValueChange={setText}
-              placeholder={t("placeholder")}
+              placeholder={t(renaming ? "renamePlaceholder" : "placeholder")}
               className="h-13 w-full bg-transparent text-[15px] outline-none pointer-coarse:text-base"
             />
           </div>
           <Command.List className="min-h-0 flex-1 scroll-py-2 overflow-y-auto p-2 sm:max-h-[55vh]">
-            <PaletteResults text={text.trim()} onDone={() => onOpenChange(false)} openHelp={openHelp} />
+            {renaming ? (
+              <Rename title={text.trim()} onDone={() => change(false)} />
+            ) : (
+              <PaletteResults
+                text={text.trim()}
+                onDone={() => onOpenChange(false)}
+                onRename={rename}
+                openHelp={openHelp}
+              />
+            )}
           </Command.List>
           <p
             aria-hidden

@@ -1,27 +1,34 @@
 "use client";
 import {
+  Archive,
+  ArchiveX,
+  BookOpen,
   CircleHelp,
   Download,
   FileArchive,
   FolderOpen,
   Languages,
   Link,
+  LogOut,
   Moon,
   PanelLeft,
+  Paperclip,
+  Pencil,
   Settings,
   Search,
   SquarePen,
   Sun,
   SunMoon,
+  Trash2,
   type LucideIcon,
 } from "lucide-react";
 import { useTheme } from "next-themes";
 import { useRouter } from "next/navigation";
 import { toast } from "@/ui/toast";
-import { useAccount } from "@/features/auth";
-import { threadLink, useSidebar } from "@/features/threads";
+import { signOut, useAccount } from "@/features/auth";
+import { openArchivedView, threadLink, useSidebar, useThreadActions } from "@/features/threads";
 import { downloadThread } from "@/lib/export";
-import { findInChat } from "@/lib/compose";
+import { attachFiles, findInChat } from "@/lib/compose";
 import { startChat } from "@/lib/start-chat";
 import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
 import { openThread, SETTINGS, settingsPath, threadPath, usePanel, useThreadId } from "@/lib/route";
@@ -38,6 +45,26 @@ export interface PaletteCommand {
   run: () => void;
 }
 
+export interface PaletteCommands {
+  /** For the open chat. */
+  chat: PaletteCommand[];
+  actions: PaletteCommand[];
+  settings: PaletteCommand[];
+}
+
+/** Sections that people look for by other names. */
+const SECTION_WORDS = [
+  "account",
+  "appearance",
+  "approvals",
+  "memory",
+  "models",
+  "skills",
+  "tokens",
+  "users",
+  "mcp",
+] as const;
+
 /** Opens a chat, also from a page without chats. */
 export function useGoTo() {
   const router = useRouter();
@@ -45,7 +72,7 @@ export function useGoTo() {
   return (id: string | null) => (inChats() ? openThread(id) : router.push(threadPath(id)));
 }
 
-export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; settings: PaletteCommand[] } {
+export function useCommands(openHelp: () => void, rename: () => void): PaletteCommands {
   const t = useT("palette");
   const threads = useT("threads");
   const sections = useT("sections");
@@ -57,12 +84,15 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
   const { setTheme } = useTheme();
   const [locale, setLocale] = useLocale();
   const { toggle } = useSidebar();
+  const chats = useThreadActions();
 
   const copyLink = async (id: string) => {
     if (await copyText(threadLink(id))) toast.success(threads("linkCopied"));
     else toast.error(threads("linkFailed"));
   };
-  const ofThread: PaletteCommand[] = threadId
+  const leave = () =>
+    signOut().catch((error: Error) => toast.error(threads("signOutFailed"), { description: error.message }));
+  const chat: PaletteCommand[] = threadId
     ? [
         {
           id: "files",
@@ -82,22 +112,36 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
           id: "export",
           label: t("export"),
           icon: Download,
-          words: "export markdown",
+          words: t("words.export"),
           run: () => downloadThread(threadId, "md"),
         },
         {
           id: "zip",
           label: t("exportZip"),
           icon: FileArchive,
-          words: "export zip",
+          words: `zip ${t("words.export")}`,
           run: () => downloadThread(threadId, "zip"),
         },
         {
           id: "link",
           label: t("copyLink"),
           icon: Link,
-          words: "share url",
+          words: t("words.link"),
           run: () => void copyLink(threadId),
+        },
+        { id: "rename", label: t("rename"), icon: Pencil, words: t("words.rename"), run: rename },
+        {
+          id: "archive",
+          label: t("archive"),
+          icon: Archive,
+          run: () => void chats.archive([threadId], true).catch(() => {}),
+        },
+        {
+          id: "delete",
+          label: t("delete"),
+          icon: Trash2,
+          words: t("words.delete"),
+          run: () => chats.remove([threadId]),
         },
       ]
     : [];
@@ -106,10 +150,24 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
       id: "new",
       label: t("newChat"),
       icon: SquarePen,
+      words: t("words.new"),
       combo: SHORTCUTS.newChat,
       run: () => (window.location.pathname.startsWith("/chats") ? startChat() : goTo(null)),
     },
-    ...ofThread,
+    {
+      id: "attach",
+      label: t("attach"),
+      icon: Paperclip,
+      words: t("words.attach"),
+      run: () => requestAnimationFrame(attachFiles),
+    },
+    {
+      id: "archived",
+      label: threads("archivedChats"),
+      icon: ArchiveX,
+      words: t("words.archived"),
+      run: openArchivedView,
+    },
     {
       id: "sidebar",
       label: t("toggleSidebar"),
@@ -117,9 +175,21 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
       combo: SHORTCUTS.toggleSidebar,
       run: toggle,
     },
-    { id: "light", label: t("theme.light"), icon: Sun, words: "theme", run: () => setTheme("light") },
-    { id: "dark", label: t("theme.dark"), icon: Moon, words: "theme", run: () => setTheme("dark") },
-    { id: "system", label: t("theme.system"), icon: SunMoon, words: "theme", run: () => setTheme("system") },
+    {
+      id: "light",
+      label: t("theme.light"),
+      icon: Sun,
+      words: t("words.theme"),
+      run: () => setTheme("light"),
+    },
+    { id: "dark", label: t("theme.dark"), icon: Moon, words: t("words.theme"), run: () => setTheme("dark") },
+    {
+      id: "system",
+      label: t("theme.system"),
+      icon: SunMoon,
+      words: t("words.theme"),
+      run: () => setTheme("system"),
+    },
     ...Object.entries(LOCALES)
       .filter(([code]) => code !== locale)
       .map(([code, name]) => ({
@@ -130,13 +200,31 @@ export function useCommands(openHelp: () => void): { actions: PaletteCommand[]; 
         run: () => setLocale(code as Locale),
       })),
     { id: "help", label: t("help"), icon: CircleHelp, combo: SHORTCUTS.help, run: openHelp },
+    {
+      id: "docs",
+      label: t("docs"),
+      icon: BookOpen,
+      words: t("words.docs"),
+      run: () => void window.open("/docs", "_blank", "noopener"),
+    },
+    {
+      id: "signOut",
+      label: threads("signOut"),
+      icon: LogOut,
+      words: t("words.signOut"),
+      run: () => void leave(),
+    },
   ];
+  const named = (section: string) => {
+    const known = SECTION_WORDS.find((one) => one === section);
+    return known ? t(`words.${known}`) : "";
+  };
   const settings = SETTINGS.filter((section) => isAdmin || section !== "users").map((section) => ({
     id: `settings-${section}`,
     label: sections(section),
     icon: Settings,
-    words: `${section} ${t("settings")}`,
+    words: `${section} ${t("settings")} ${named(section)}`,
     run: () => router.push(settingsPath(section)),
   }));
-  return { actions, settings };
+  return { chat, actions, settings };
 }

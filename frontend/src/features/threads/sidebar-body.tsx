@@ -13,6 +13,7 @@ import { IconButton } from "@/ui/icon-button";
 import { Kbd } from "@/ui/kbd";
 import { Logo } from "@/ui/logo";
 import { AccountMenu } from "./account-menu";
+import { setArchivedView, useArchivedView } from "./archived-view";
 import { startChat } from "@/lib/start-chat";
 import { ThreadList } from "./thread-list";
 import { useThreads } from "./use-threads";
@@ -34,7 +35,7 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
   const common = useT("common");
   const current = useThreadId();
   const [text, setText] = useState("");
-  const [archived, setArchived] = useState(false);
+  const archived = useArchivedView();
   const query = useDebounced(text.trim(), DELAY);
   const scroller = useRef<HTMLDivElement>(null);
   const newChat = (event: MouseEvent) => {
@@ -88,14 +89,14 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
           <ThreadList
             key={String(archived)}
             archived={archived}
-            onBack={() => setArchived(false)}
+            onBack={() => setArchivedView(false)}
             onOpen={onOpen}
           />
         )}
       </div>
       <div className="border-t border-sidebar-border p-2 pb-[max(0.5rem,env(safe-area-inset-bottom))]">
         <Offline />
-        <AccountMenu onArchived={() => setArchived(true)} />
+        <AccountMenu onArchived={() => setArchivedView(true)} />
       </div>
     </>
   );

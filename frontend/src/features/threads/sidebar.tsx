@@ -1,6 +1,6 @@
 "use client";
 import { PanelLeft, Search, SquarePen } from "lucide-react";
-import { Suspense } from "react";
+import { Suspense, useState } from "react";
 import { WaitingButton } from "@/features/decisions";
 import { openPalette } from "@/lib/palette";
 import { useT } from "@/i18n";
@@ -9,26 +9,40 @@ import { useMedia } from "@/lib/wide-screen";
 import { IconButton } from "@/ui/icon-button";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
 import { AccountMenu } from "./account-menu";
+import { useArchivedWish } from "./archived-view";
 import { SidebarBody } from "./sidebar-body";
+import { usePanel } from "@/lib/route";
 import { startChat } from "@/lib/start-chat";
 import { useSidebar } from "./use-sidebar";
 
 interface SidebarProps {
   /** Of the drawer on narrow screens; on wide ones the device remembers. */
   open: boolean;
-  onClose: () => void;
+  onOpenChange: (open: boolean) => void;
 }
 
-export function Sidebar({ open, onClose }: SidebarProps) {
+export function Sidebar({ open, onOpenChange }: SidebarProps) {
   const t = useT("threads");
   const wide = useMedia(WIDE);
   const { collapsed, toggle } = useSidebar();
-  useShortcut(SHORTCUTS.toggleSidebar, toggle, { enabled: wide });
+  const panel = usePanel();
+  const tight = useMedia(TIGHT);
+  const hasPanel = panel.open !== null || panel.task !== null || panel.run !== null;
+  const [kept, setKept] = useState(false);
+  if (kept && !hasPanel) setKept(false);
+  const folds = tight && hasPanel && !kept;
+  const expand = () => {
+    if (collapsed) toggle();
+    setKept(true);
+  };
+  useShortcut(SHORTCUTS.toggleSidebar, collapsed || folds ? expand : toggle, { enabled: wide });
   useShortcut(SHORTCUTS.newChat, startChat);
+  useArchivedWish(() => (wide ? expand() : onOpenChange(true)));
+  const onClose = () => onOpenChange(false);
 
   if (!wide)
     return (
-      <Sheet open={open} onOpenChange={(next) => !next && onClose()}>
+      <Sheet open={open} onOpenChange={onOpenChange}>
         <SheetContent
           side="left"
           closable={false}
@@ -41,7 +55,7 @@ export function Sidebar({ open, onClose }: SidebarProps) {
         </SheetContent>
       </Sheet>
     );
-  if (collapsed) return <Rail onExpand={toggle} />;
+  if (collapsed || folds) return <Rail onExpand={expand} />;
   return (
     <nav
       aria-label={t("sidebar")}
@@ -106,3 +120,5 @@ function Rail({ onExpand }: { onExpand: () => void }) {
 
 /** From the width on at which a sidebar leaves enough room for the chat. */
 const WIDE = "(min-width: 48rem)";
+/** Up to the width at which sidebar, chat and a panel leave too little for the chat; it then folds by itself. */
+const TIGHT = "(max-width: 79.9rem)";

@@ -19,7 +19,13 @@ export function marked(
 }
 
 /** Snippets are cut out of Markdown; its signs would only disturb here. */
-const plain = (text: string) => text.replace(/\*\*|__|`+|^#+ /g, "");
+export const plain = (text: string) =>
+  text
+    .replace(/!?\[(?:citation:)?([^[\]]*)\]\([^()\s]*\)?/g, "$1")
+    .replace(/\]\((?:https?:|\/)[^()\s]*\)?|\[citation:/g, "")
+    .replace(/\*\*|__|~~|`+|\$\$|^\s*(?:#+|>|[-*+]) |(?<=\s)(?:#+|>) |\s*\|[\s|:-]*/gm, (sign) =>
+      sign.includes("|") ? " " : "",
+    );
 
 export function Marked({ text, marks }: { text: string; marks: readonly (readonly number[])[] }): ReactNode {
   return marked(text, marks).map((part, index) =>

@@ -2,10 +2,12 @@
 import { useT } from "@/i18n";
 import { useWaiting } from "@/lib/waiting";
 import type { ThreadItem } from "./group";
+import { useRead } from "./read";
 
 /** That a thread works, waits for its person or has failed. */
 export function StateMark({ thread }: { thread: ThreadItem }) {
   const t = useT("threads");
+  const isRead = useRead(thread);
   const waiting = useWaiting().data?.some((one) => one.thread_id === thread.id);
   if (thread.status === "busy")
     return (
@@ -19,7 +21,8 @@ export function StateMark({ thread }: { thread: ThreadItem }) {
       </span>
     );
   if (waiting) return <Dot label={t("state.waiting")} className="bg-warning" />;
-  if (thread.status === "error") return <Dot label={t("state.error")} className="bg-destructive" />;
+  if (thread.status === "error" && !isRead)
+    return <Dot label={t("state.error")} className="bg-destructive" />;
   return null;
 }
 

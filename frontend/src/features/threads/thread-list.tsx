@@ -29,12 +29,6 @@ export function ThreadList({ archived, onBack, onOpen }: ThreadListProps) {
   const [marked, setMarked] = useState<readonly string[]>([]);
   const all = [...pinned, ...others].map(({ id }) => id);
   const chosen = marked.filter((id) => all.includes(id));
-  const box = useRef<HTMLDivElement>(null);
-  /** What had the focus is about to go. */
-  const remove = (ids: readonly string[]) => {
-    actions.remove(ids);
-    requestAnimationFrame(() => box.current?.querySelector<HTMLElement>("[data-thread-row]")?.focus());
-  };
   const toggle = (id: string) =>
     setMarked(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
 
@@ -49,13 +43,12 @@ export function ThreadList({ archived, onBack, onOpen }: ThreadListProps) {
       actions={actions}
       chosen={chosen.length ? chosen.includes(thread.id) : null}
       onChoose={toggle}
-      onDelete={(id) => remove(chosen.length ? chosen : [id])}
+      onDelete={(id) => actions.remove(chosen.length ? chosen : [id])}
       onOpen={onOpen}
     />
   );
   return (
     <div
-      ref={box}
       onKeyDown={(event) => {
         moveFocus(event);
         if (event.key !== "Escape" || !chosen.length) return;
@@ -64,9 +57,7 @@ export function ThreadList({ archived, onBack, onOpen }: ThreadListProps) {
         setMarked([]);
       }}
     >
-      {chosen.length > 0 && (
-        <Chosen {...{ chosen, archived, actions, remove }} onDone={() => setMarked([])} />
-      )}
+      {chosen.length > 0 && <Chosen {...{ chosen, archived, actions }} onDone={() => setMarked([])} />}
       {archived && !chosen.length && (
         <Button variant="ghost" size="sm" className="mb-2 w-full justify-start px-2.5" onClick={onBack}>
           <ArrowLeft aria-hidden />
@@ -97,12 +88,11 @@ interface ChosenProps {
   chosen: readonly string[];
   archived: boolean;
   actions: ThreadActions;
-  remove: ThreadActions["remove"];
   onDone: () => void;
 }
 
 /** What can be done with several at a time. */
-function Chosen({ chosen, archived, actions, remove, onDone }: ChosenProps) {
+function Chosen({ chosen, archived, actions, onDone }: ChosenProps) {
   const t = useT("threads");
   const common = useT("common");
   return (
@@ -123,7 +113,7 @@ function Chosen({ chosen, archived, actions, remove, onDone }: ChosenProps) {
       >
         {archived ? <ArchiveRestore aria-hidden /> : <Archive aria-hidden />}
       </IconButton>
-      <IconButton label={common("delete")} onClick={() => remove(chosen)}>
+      <IconButton label={common("delete")} onClick={() => actions.remove(chosen)}>
         <Trash2 aria-hidden />
       </IconButton>
       <IconButton label={common("cancel")} onClick={onDone}>

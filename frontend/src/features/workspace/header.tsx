@@ -1,5 +1,5 @@
 "use client";
-import { Files, Menu, Search } from "lucide-react";
+import { Files, Menu, Search, SquarePen } from "lucide-react";
 import { Suspense } from "react";
 import { ContextGauge, PausedMark, useCost, useSession } from "@/features/chat";
 import { WaitingButton } from "@/features/decisions";
@@ -8,6 +8,7 @@ import { findInChat } from "@/lib/compose";
 import { formatTokens } from "@/lib/format";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS } from "@/lib/shortcuts";
+import { startChat } from "@/lib/start-chat";
 import { Badge } from "@/ui/badge";
 import { IconButton } from "@/ui/icon-button";
 import { SimpleTooltip } from "@/ui/tooltip";
@@ -41,6 +42,11 @@ export function Header({ onMenu }: { onMenu: () => void }) {
         </Suspense>
       )}
       <ContextGauge />
+      {threadId !== null && (
+        <IconButton label={t("newChat")} className="md:hidden" onClick={startChat}>
+          <SquarePen />
+        </IconButton>
+      )}
       {isThere && (
         <IconButton
           label={t("shortcut.find")}

@@ -9,7 +9,7 @@ import { CommandPalette } from "@/features/palette";
 import { Sidebar } from "@/features/threads";
 import { useT } from "@/i18n";
 import { fillComposer, focusComposer } from "@/lib/compose";
-import { late } from "@/lib/late";
+import { afterPage, late } from "@/lib/late";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Header } from "./header";
@@ -17,6 +17,7 @@ import { Notice } from "./notice";
 import { Welcome } from "./welcome";
 import { WithFiles } from "./with-files";
 
+const AskAbout = afterPage(() => import("./ask-about"));
 const TaskDock = late(async () => ({ default: (await import("@/features/tasks")).TaskDock }));
 
 /** The whole page: conversations on the left, this one in the middle, its files on the right. */
@@ -35,7 +36,7 @@ export function Workspace() {
       >
         {t("skipToChat")}
       </a>
-      <Sidebar open={drawer} onClose={() => setDrawer(false)} />
+      <Sidebar open={drawer} onOpenChange={setDrawer} />
       <WithFiles>
         <Header onMenu={() => setDrawer(true)} />
         <ConnectionBanner />
@@ -45,6 +46,7 @@ export function Workspace() {
       <CommandPalette />
       <Suspense>
         <Decisions />
+        <AskAbout />
       </Suspense>
     </div>
   );

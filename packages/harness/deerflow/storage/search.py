@@ -244,7 +244,9 @@ def owner_word(user_id: str) -> str:
 
 
 def _is_visible(message: BaseMessage) -> bool:
-    return not message.additional_kwargs.get("hide_from_ui") and bool(message.text.strip())
+    error = message.additional_kwargs.get("error")  # a failed run says so in a message, which is no answer
+    is_failure = isinstance(error, Mapping) and message.text == error.get("message")
+    return not message.additional_kwargs.get("hide_from_ui") and not is_failure and bool(message.text.strip())
 
 
 # words ------------------------------------------------------------------------------------------------------------------

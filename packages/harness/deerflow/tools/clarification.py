@@ -84,4 +84,13 @@ def _options(value: Any) -> list[str]:
             value = [value] if value.strip() else []
     if value is None or value == "":
         return []
-    return [str(option) for option in value] if isinstance(value, list | tuple) else [str(value)]
+    return [_option(option) for option in value] if isinstance(value, list | tuple) else [_option(value)]
+
+
+def _option(value: Any) -> str:
+    """Return an option as a text; models also send an object with its label and description."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    keys = (("label", "title", "name", "text", "option", "value"), ("description", "details", "detail", "hint"))
+    parts = (next((str(value[key]) for key in names if value.get(key)), "") for names in keys)
+    return " – ".join(part for part in parts if part) or json.dumps(value, ensure_ascii=False)

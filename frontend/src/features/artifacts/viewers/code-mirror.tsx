@@ -51,6 +51,7 @@ export default function CodeMirrorEditor(props: CodeMirrorEditorProps) {
       onChange={onChange}
       extensions={extensions}
       theme="none"
+      autoFocus={!readOnly}
       height="100%"
       className="size-full overflow-hidden bg-background text-left"
       basicSetup={{

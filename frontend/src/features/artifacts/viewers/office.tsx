@@ -10,7 +10,7 @@ import { EmptyState } from "@/ui/empty-state";
 import { ErrorState } from "@/ui/error-state";
 import { SegmentedControl } from "@/ui/segmented";
 import type { FileAt } from "../api";
-import { MAX_ROWS, readSheets, type Sheet } from "../office/excel";
+import { readSheets, type Sheet } from "../office/excel";
 import { MAX_FILE, OfficeError, OfficePackage } from "../office/package";
 import { readSlides, type Deck, type Line } from "../office/slides";
 import { readWord } from "../office/word";
@@ -103,14 +103,7 @@ function Book({ name, sheets }: { name: string; sheets: Sheet[] }) {
         </div>
       )}
       <div className="relative min-h-0 flex-1">
-        {sheet && (
-          <Grid
-            key={chosen}
-            name={name}
-            rows={sheet.rows}
-            note={sheet.total > MAX_ROWS ? t("firstRows", { shown: MAX_ROWS, all: sheet.total }) : undefined}
-          />
-        )}
+        {sheet && <Grid key={chosen} name={name} rows={sheet.rows} all={sheet.total} />}
       </div>
     </div>
   );

@@ -6,6 +6,7 @@ import { useLocale, useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { EmptyState } from "@/ui/empty-state";
 import { columnTypes, hasHeader, parseTable, sorted, type ColumnType, type Sorting } from "../csv";
+import { directionOf } from "@/lib/direction";
 import { nameOf } from "@/lib/files";
 import { TextFrame } from "./text-frame";
 import type { ViewerProps } from "./types";
@@ -34,11 +35,19 @@ function Lines({ name, text, isPartial }: { name: string; text: string; isPartia
     const delimiter = /\.tsv$/i.test(name) ? "\t" : undefined;
     return parseTable(text, { delimiter, partial: isPartial }).rows;
   }, [name, text, isPartial]);
-  return <Grid name={name} rows={rows} />;
+  return <Grid name={name} rows={rows} isPartial={isPartial} />;
 }
 
-/** `note` stands below, in place of the number of rows. */
-export function Grid({ name, rows: given, note }: { name: string; rows: string[][]; note?: string }) {
+interface GridProps {
+  name: string;
+  rows: string[][];
+  /** There are more of them than these. */
+  isPartial?: boolean;
+  /** How many there are in all, the head included, if that is known. */
+  all?: number;
+}
+
+export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
   "use no memo"; // the virtualizer changes under the compiler's eyes
   const t = useT("artifacts.table");
   const [locale] = useLocale();
@@ -56,7 +65,13 @@ export function Grid({ name, rows: given, note }: { name: string; rows: string[]
     estimateSize: () => ROW,
     overscan: 12,
   });
+  const direction = useMemo(() => directionOf(given.slice(0, 100).flat().join(" ")) ?? undefined, [given]);
   if (columns.length === 0) return <EmptyState icon={<Table2 />} title={t("none")} />;
+  const heads = given.length - rows.length;
+  const count =
+    all && all > given.length
+      ? t("firstOf", { n: rows.length, all: all - heads })
+      : t(isPartial ? "first" : "rows", { n: rows.length });
   const digits = String(rows.length).length;
   const template = `${digits * 8 + 24}px ${columns.map((column) => `minmax(${column.width}px, auto)`).join(" ")}`;
   const total = digits * 8 + 24 + columns.reduce((sum, column) => sum + column.width, 0);
@@ -65,6 +80,7 @@ export function Grid({ name, rows: given, note }: { name: string; rows: string[]
       <div ref={scroller} tabIndex={0} className="min-h-0 flex-1 overflow-auto -outline-offset-2">
         <div
           role="table"
+          dir={direction}
           aria-label={t("label", { name })}
           aria-rowcount={rows.length + 1}
           aria-colcount={columns.length + 1}
@@ -78,7 +94,7 @@ export function Grid({ name, rows: given, note }: { name: string; rows: string[]
               className="grid border-b"
               style={{ gridTemplateColumns: template }}
             >
-              <span role="columnheader" className="sticky left-0 bg-muted">
+              <span role="columnheader" className="sticky start-0 bg-muted">
                 <span className="sr-only">{t("row")}</span>
               </span>
               {columns.map((column, index) => (
@@ -108,7 +124,7 @@ export function Grid({ name, rows: given, note }: { name: string; rows: string[]
               >
                 <span
                   role="rowheader"
-                  className="sticky left-0 flex h-full items-center justify-end bg-background pr-2 text-xs text-muted-foreground group-hover:bg-muted"
+                  className="sticky start-0 flex h-full items-center justify-end bg-background pe-2 text-xs text-muted-foreground group-hover:bg-muted"
                 >
                   {item.index + 1}
                 </span>
@@ -119,7 +135,7 @@ export function Grid({ name, rows: given, note }: { name: string; rows: string[]
                       key={index}
                       role="cell"
                       title={value.length > 24 ? value : undefined}
-                      className={cn("truncate px-3", column.type === "number" && "text-right")}
+                      className={cn("truncate px-3", column.type === "number" && "text-end")}
                     >
                       {value}
                     </span>
@@ -131,7 +147,7 @@ export function Grid({ name, rows: given, note }: { name: string; rows: string[]
         </div>
       </div>
       <footer className="flex h-8 shrink-0 items-center border-t px-4 text-xs text-muted-foreground tabular-nums">
-        {note ?? t("rows", { n: rows.length })} · {t("columns", { n: columns.length })}
+        {count} · {t("columns", { n: columns.length })}
       </footer>
     </div>
   );

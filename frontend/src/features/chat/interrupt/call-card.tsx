@@ -29,6 +29,8 @@ import {
 
 interface CallCardProps {
   call: WaitingCall;
+  /** Its headline is that of the whole card. */
+  titleId?: string;
   /** The value of its interrupt. */
   value: unknown;
   decision: Decision | null;
@@ -39,7 +41,7 @@ interface CallCardProps {
 type Mode = Exclude<Choice, "approve"> | "pattern";
 
 /** One call that waits, and what can be decided about it. */
-export function CallCard({ call, value, decision, busy, onDecide }: CallCardProps) {
+export function CallCard({ call, titleId, value, decision, busy, onDecide }: CallCardProps) {
   const id = useId();
   const [mode, setMode] = useState<Mode | null>(null);
   const about = useMemo(() => aboutOf(value), [value]);
@@ -52,7 +54,7 @@ export function CallCard({ call, value, decision, busy, onDecide }: CallCardProp
   };
   return (
     <div className="flex flex-col gap-3">
-      <Title call={call} about={about} rule={rule} />
+      <Title id={titleId} call={call} about={about} rule={rule} />
       {about.changed && <Changed changed={about.changed} />}
       {own && <Words text={own} />}
       {mode === "edit" && (
@@ -94,24 +96,32 @@ export function CallCard({ call, value, decision, busy, onDecide }: CallCardProp
 }
 
 interface TitleProps {
+  id?: string;
   call: WaitingCall;
   about: About;
   rule: string;
 }
 
 /** Our words on what the call does, and who asks for it. */
-function Title({ call, about, rule }: TitleProps) {
+function Title({ id, call, about, rule }: TitleProps) {
   const t = useT("decisions");
-  const id = useId();
-  const { icon: Icon } = describe({ ...call, id, status: "waiting", result: "", images: [], output: "" });
+  const own = useId();
+  const { icon: Icon } = describe({
+    ...call,
+    id: own,
+    status: "waiting",
+    result: "",
+    images: [],
+    output: "",
+  });
   const isMoney = call.name === "spend_more";
   const { asker } = about;
   const destination = opensDestination(about);
   return (
     <div className="flex items-start gap-2">
-      <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-muted-foreground" />
+      <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-warning" />
       <div className="flex min-w-0 flex-col gap-0.5 [overflow-wrap:anywhere]">
-        <p className="text-[15px] leading-5 font-medium">
+        <p id={id} className="text-[15px] leading-5 font-medium">
           {isMoney ? rule : <HeadlineText headline={headlineOf(call, about)} />}
         </p>
         {!isMoney && (
@@ -191,6 +201,12 @@ function Buttons({ call, about, busy, onDecide, onMode }: ButtonsProps) {
           {t("approve")}
         </Button>
       )}
+      {allowed.includes("reject") && (
+        <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("reject")}>
+          <X aria-hidden />
+          {t("reject")}
+        </Button>
+      )}
       {allowed.includes("edit") && (
         <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("edit")}>
           <Pencil aria-hidden />
@@ -201,12 +217,6 @@ function Buttons({ call, about, busy, onDecide, onMode }: ButtonsProps) {
         <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("respond")}>
           <MessageSquare aria-hidden />
           {t("respond")}
-        </Button>
-      )}
-      {allowed.includes("reject") && (
-        <Button variant="outline" size="sm" disabled={busy} onClick={() => onMode("reject")}>
-          <X aria-hidden />
-          {t("reject")}
         </Button>
       )}
       {grants.length > 0 && (

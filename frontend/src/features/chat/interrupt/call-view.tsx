@@ -12,8 +12,9 @@ import { isWeb } from "@/lib/web";
 import { marked } from "@/lib/marks";
 import { Block, PathButton } from "../tool-card/blocks";
 import { Args } from "../tool-card/describe";
-import { asText } from "./about";
+import { Fields } from "./fields";
 import { LongText, Marked } from "./long-text";
+import { outlineOf } from "./outline";
 import type { WaitingCall } from "./decisions";
 
 interface CallViewProps {
@@ -26,58 +27,55 @@ interface CallViewProps {
 export function CallView({ call, said }: CallViewProps) {
   const t = useT("decisions");
   const args = new Args(call.args);
-  const rest = (...shown: string[]) => {
-    const left = Object.entries(call.args).filter(
-      ([name]) => !shown.includes(name) && !(said && name === "description"),
+  const rest = (...shown: string[]) =>
+    Object.fromEntries(
+      Object.entries(call.args).filter(
+        ([name]) => !shown.includes(name) && !(said && name === "description"),
+      ),
     );
-    return left.length ? JSON.stringify(Object.fromEntries(left), null, 2) : "";
-  };
-  const others = (text: string) => text && <Others text={text} />;
   if (call.name === "bash" && args.text("command"))
     return (
-      <Block copy={() => args.text("command")}>
-        <LongText text={args.text("command")} className="pr-10" />
-        {rest("command") && <LongText text={rest("command")} className="border-t" />}
-      </Block>
+      <>
+        <Block copy={() => args.text("command")}>
+          <LongText text={args.text("command")} className="pr-10" />
+        </Block>
+        <Others args={rest("command")} />
+      </>
     );
   if (call.name === "str_replace" && isText(call.args, "path", "old_str", "new_str"))
     return (
       <>
         <Difference path={args.text("path")} before={args.text("old_str")} after={args.text("new_str")} />
-        {others(rest("path", "old_str", "new_str"))}
+        <Others args={rest("path", "old_str", "new_str")} />
       </>
     );
   if (call.name === "write_file" && isText(call.args, "path", "content"))
     return (
       <>
         <FileWrite call={call} />
-        {others(rest("path", "content"))}
+        <Others args={rest("path", "content")} />
       </>
     );
   if (isWeb(args.text("url")) && URL.canParse(args.text("url")))
     return <Request args={call.args} rest={rest} />;
   const given = rest();
-  if (!given) return <p className="text-[13px] text-muted-foreground">{t("noArguments")}</p>;
-  return <Others text={given} />;
+  if (!Object.keys(given).length)
+    return <p className="text-[13px] text-muted-foreground">{t("noArguments")}</p>;
+  return <Fields args={given} />;
 }
 
 const isText = (args: Record<string, unknown>, ...names: string[]) =>
   names.every((name) => typeof args[name] === "string");
 
-function Others({ text }: { text: string }) {
-  return (
-    <Block copy={() => text}>
-      <LongText text={text} className="pr-10" />
-    </Block>
-  );
-}
+const Others = ({ args }: { args: Record<string, unknown> }) =>
+  Object.keys(args).length > 0 && <Fields args={args} />;
 
 const BODIES = ["body", "data", "json", "content", "payload"];
 
 interface RequestProps {
   args: Record<string, unknown>;
-  /** The other arguments, as text. */
-  rest: (...shown: string[]) => string;
+  /** The other arguments. */
+  rest: (...shown: string[]) => Record<string, unknown>;
 }
 
 /** What is sent where: method, host and address, the body, and whatever else the call names. */
@@ -89,21 +87,26 @@ function Request({ args, rest }: RequestProps) {
   const hasMethod = typeof args["method"] === "string";
   const method = (hasMethod ? given.text("method") : "GET").toUpperCase();
   const name = BODIES.find((one) => args[one] !== undefined && args[one] !== null) ?? "";
-  const body = name && asText(args[name]);
+  const body = name && outlineOf(args[name]);
   const others = rest("url", ...(hasMethod ? ["method"] : []), name);
   return (
-    <Block label={t("request")} copy={() => [`${method} ${url}`, body].filter(Boolean).join("\n\n")}>
-      <p dir="ltr" className="px-3 py-2 pr-10 font-mono text-[12.5px] leading-[1.6] [overflow-wrap:anywhere]">
-        <span className="mr-2 font-semibold">
-          <Marked text={method} />
-        </span>
-        {(username || password) && marked(`${username}:${password}@`)}
-        <span className="font-semibold">{host}</span>
-        {marked(pathname + search + hash)}
-      </p>
-      {body && <LongText text={body} className="border-t" />}
-      {others && <LongText text={others} className="border-t" />}
-    </Block>
+    <>
+      <Block label={t("request")} copy={() => [`${method} ${url}`, body].filter(Boolean).join("\n\n")}>
+        <p
+          dir="ltr"
+          className="px-3 py-2 pr-10 font-mono text-[12.5px] leading-[1.6] [overflow-wrap:anywhere]"
+        >
+          <span className="mr-2 font-semibold">
+            <Marked text={method} />
+          </span>
+          {(username || password) && marked(`${username}:${password}@`)}
+          <span className="font-semibold">{host}</span>
+          {marked(pathname + search + hash)}
+        </p>
+        {body && <LongText text={body} className="border-t" />}
+      </Block>
+      <Others args={others} />
+    </>
   );
 }
 

@@ -102,6 +102,7 @@ export function reasonsOf(call: WaitingCall, cosmetic: readonly string[]): { own
   const text = call.description.trim();
   const said = cosmetic.includes("description") ? call.args["description"] : "";
   const generic = /^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:");
-  const worded = generic || isNetwork(call) || text.startsWith(`'${call.name}' `);
+  const asked = text === `the tool '${call.name}' needs your approval`;
+  const worded = generic || asked || isNetwork(call) || text.startsWith(`'${call.name}' `);
   return { own: typeof said === "string" ? said : "", rule: worded ? "" : text };
 }

@@ -7,10 +7,10 @@ import { Spinner } from "@/ui/spinner";
 import { Textarea } from "@/ui/textarea";
 import { useChat } from "../chat-context";
 import { useSession, type Interrupt } from "../session";
-import { Block, PlainText } from "../tool-card/blocks";
 import { useAction } from "../use-action";
 import { CallCard } from "./call-card";
 import { answerOf, approve, type Decision } from "./decisions";
+import { Fields } from "./fields";
 
 /** Everything in the conversation that waits for the person's decision. */
 export default function InterruptCards() {
@@ -53,6 +53,7 @@ function CallsCard({ interrupt, called }: KindProps) {
   const { actions } = useChat();
   const { pending, error, run } = useAction();
   const { calls } = interrupt;
+  const headline = useId();
   const [decisions, setDecisions] = useState<(Decision | null)[]>(() => calls.map(() => null));
   const [sent, setSent] = useState(false);
   const answer = answerOf(decisions);
@@ -76,7 +77,7 @@ function CallsCard({ interrupt, called }: KindProps) {
   const canApproveAll = calls.every((call, i) => decisions[i] !== null || call.allowed.includes("approve"));
   return (
     <Card
-      title={t("title", { n: calls.length })}
+      {...(calls.length === 1 ? { labelledBy: headline } : { title: t("title", { n: calls.length }) })}
       busy={busy}
       error={error ?? interrupt.problem}
       called={called}
@@ -85,6 +86,7 @@ function CallsCard({ interrupt, called }: KindProps) {
         <div key={call.id ?? i} className={i ? "border-t pt-4" : ""}>
           <CallCard
             call={call}
+            titleId={calls.length === 1 ? headline : undefined}
             value={interrupt.value}
             decision={decisions[i] ?? null}
             busy={busy}
@@ -124,9 +126,7 @@ function GeneralCard({ interrupt, called }: KindProps) {
       {typeof value === "string" ? (
         <p className="text-[15px] leading-relaxed break-words whitespace-pre-wrap">{value}</p>
       ) : (
-        <Block>
-          <PlainText text={JSON.stringify(value, null, 2)} />
-        </Block>
+        <Fields args={typeof value === "object" && value ? (value as Record<string, unknown>) : { value }} />
       )}
       <Textarea
         aria-label={t("sendAnswer")}
@@ -144,7 +144,9 @@ function GeneralCard({ interrupt, called }: KindProps) {
 }
 
 interface CardProps {
-  title: string;
+  title?: string;
+  /** Id of what names it in place of a title. */
+  labelledBy?: string;
   busy: boolean;
   error: string | null;
   called: boolean;
@@ -152,7 +154,7 @@ interface CardProps {
 }
 
 /** Takes the focus when it appears and is `called`, unless the person is writing something. */
-function Card({ title, busy, error, called, children }: CardProps) {
+function Card({ title, labelledBy, busy, error, called, children }: CardProps) {
   const t = useT("decisions");
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
@@ -166,15 +168,17 @@ function Card({ title, busy, error, called, children }: CardProps) {
     <div
       ref={box}
       {...(called ? { role: "alertdialog", "aria-modal": false } : { role: "group" })}
-      aria-labelledby={id}
+      aria-labelledby={labelledBy ?? id}
       aria-busy={busy}
       tabIndex={-1}
       className="flex animate-rise flex-col gap-4 rounded-2xl border border-warning/40 bg-card p-4 outline-none focus-visible:ring-2 focus-visible:ring-ring/40 motion-reduce:animate-none"
     >
-      <p id={id} className="flex items-center gap-2 text-sm font-medium">
-        <ShieldQuestion aria-hidden className="size-4 shrink-0 text-warning" />
-        {title}
-      </p>
+      {title && (
+        <p id={id} className="flex items-center gap-2 text-sm font-medium">
+          <ShieldQuestion aria-hidden className="size-4 shrink-0 text-warning" />
+          {title}
+        </p>
+      )}
       {children}
       {busy && (
         <p role="status" className="flex items-center gap-2 text-xs text-muted-foreground">

@@ -64,6 +64,7 @@ describe("a decision about one call", () => {
     fireEvent.click(
       within(screen.getByRole("radiogroup", { name: "to" })).getByRole("radio", { name: "Any" }),
     );
+    expect(screen.getByText("description").parentElement!.textContent).toContain("Always any");
     press("Always");
     const pattern = { command: "git push *", force: "true", tags: '["a", {"b": 1}]', to: null };
     await answered(respond, [{ type: "approve", grant: "always", pattern }]);
@@ -89,12 +90,12 @@ describe("a decision about one call", () => {
     expect(shown.textContent).not.toContain("line 24");
     press("Show 276 more lines");
     expect(shown.textContent).toContain("line 299");
-    expect(shown.textContent).toContain('"retries": 2');
+    expect(screen.getByText("retries").nextElementSibling?.textContent).toBe("2");
   });
 
   it("shows an address that is none as it is", async () => {
     await show([call({ url: "https://" }, { name: "http_request" })]);
-    expect(screen.getByText(/"url": "https:\/\/"/)).toBeTruthy();
+    expect(screen.getByText("url").nextElementSibling?.textContent).toBe("https://");
   });
 
   it("says which pages, servers and files brought text from outside, the newest first", async () => {
@@ -125,8 +126,8 @@ describe("a decision about one call", () => {
 
   it("answers in place of the tool", async () => {
     const respond = await show([call({})]);
-    press("Answer instead");
-    expect(screen.getByText("The call is not made. The agent gets your answer instead.")).toBeTruthy();
+    press("Reply for the tool");
+    expect(screen.getByText("The tool isn’t run. The agent gets your reply in its place.")).toBeTruthy();
     expect(screen.getByRole<HTMLButtonElement>("button", { name: "Send answer" }).disabled).toBe(true);
     fireEvent.change(screen.getByRole("textbox"), { target: { value: "42" } });
     press("Send answer");
@@ -164,7 +165,7 @@ describe("a decision about one call", () => {
   it("offers only what is allowed", async () => {
     await show([call({}, { allowed: ["approve", "reject"] })]);
     expect(screen.queryByRole("button", { name: "Change" })).toBeNull();
-    expect(screen.queryByRole("button", { name: "Answer instead" })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Reply for the tool" })).toBeNull();
   });
 
   it("says when it did not arrive, and can be sent again", async () => {
@@ -190,30 +191,29 @@ describe("what a card says", () => {
       asked_by: { agent: "", subagent: "researcher" },
     };
     await asked(value, {}, { description: "List the files", amount: 5 });
-    const headline = screen.getByText("pay at shop – changes something there and sends data to shop");
-    expect(headline.closest("figure")).toBeNull();
+    expect(screen.getByText(/^DeerFlow .* “pay” \(shop\) – .* to shop$/).closest("figure")).toBeNull();
     expect(screen.getByText("List the files").closest("figure")!.textContent).toContain(
       "In the agent’s words",
     );
     expect(screen.getByText(/Asked by the subagent researcher/)).toBeTruthy();
-    expect(screen.queryByText(/"description"/)).toBeNull();
+    expect(screen.queryByText("description")).toBeNull();
   });
 
   it("shows a description that is an argument as one", async () => {
     await asked({ effect: pays, cosmetic: [] }, {}, { description: "Pay 500" });
-    expect(screen.getByText(/"description": "Pay 500"/)).toBeTruthy();
+    expect(screen.getByText("description").nextElementSibling?.textContent).toBe("Pay 500");
     expect(screen.queryByText("In the agent’s words")).toBeNull();
     press("Only for calls like this…");
     expect(screen.getByRole("textbox", { name: "description" })).toBeTruthy();
   });
 
   it.each<[string, Record<string, unknown>, RegExp, RegExp]>([
-    ["bash", { command: "ls\u202E; rm -rf x", cwd: "/a" }, /ls⟦U\+202E⟧; rm/, /"cwd": "\/a"/],
+    ["bash", { command: "ls\u202E; rm -rf x", cwd: "/a" }, /ls⟦U\+202E⟧; rm/, /cwd\/a/],
     [
       "str_replace",
       { path: "a\u200B.py", old_str: "x", new_str: "y\u2066", count: 2 },
       /y⟦U\+2066⟧/,
-      /"count": 2/,
+      /count2/,
     ],
     ["http", { url: "https://good:1@evil.example/\u3164", mode: "\u00AD" }, /good:1@/, /⟦U\+00AD⟧/],
   ])("marks what cannot be seen, and leaves out no argument of %s", async (name, args, ...seen) => {
@@ -247,7 +247,7 @@ describe("what a card says", () => {
     await asked({ effect: { ...pays, changes: false } });
     expect(screen.getByText("If you allow it, this chat may send data to shop from now on.")).toBeTruthy();
     await asked({ effect: { ...pays, lasts: true, server: "", destination: "" } }, { name: "update_agent" });
-    expect(screen.getByText(/^Change the agent’s instructions/)).toBeTruthy();
+    expect(screen.getByText(/^DeerFlow wants to change the agent’s instructions/)).toBeTruthy();
   });
 
   it("shows a tool that was changed meanwhile beside what it was", async () => {

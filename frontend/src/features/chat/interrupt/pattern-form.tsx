@@ -65,6 +65,16 @@ export function PatternForm({ call, cosmetic, busy, onDone, onCancel }: PatternF
           </div>
         );
       })}
+      {Object.keys(call.args)
+        .filter((name) => !(name in own))
+        .map((name) => (
+          <p key={name} className="flex items-center justify-between gap-3 text-xs text-muted-foreground">
+            <span className="font-mono [overflow-wrap:anywhere]">
+              <Marked text={name} />
+            </span>
+            {t("alwaysAny")}
+          </p>
+        ))}
       <div className="flex flex-wrap gap-2">
         {call.grants.map((one) => (
           <Button key={one} size="sm" disabled={busy} onClick={() => onDone(grant(one, pattern))}>

@@ -107,8 +107,15 @@ export const chat = {
     cost: "Cost",
     context: "Context: {percent}% used",
   },
+  ask: {
+    button: "Ask about this",
+    answer: "Your answer to “{question}”",
+    yours: "Your answer",
+    section: "{path}, “{section}”",
+    lines: "{path}, lines {from}–{to}",
+  },
   receipts: {
-    title: "Receipts",
+    title: "Evidence",
     verified: "Verified",
     observed: "Observed",
     claimed: "Claimed",

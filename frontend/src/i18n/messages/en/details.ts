@@ -31,11 +31,11 @@ export const details = {
   },
   receipts: {
     state: {
-      verified: "DeerFlow looked itself: what this answer rests on is so.",
-      observed: "A tool call saw what this answer rests on. It was not looked at again.",
-      claimed: "Not all that this answer rests on is borne out by what was done. It is the model’s word.",
-      contradicted: "DeerFlow looked itself: something that this answer rests on is not so.",
-      none: "This answer claims nothing that could be looked at. This is what was done.",
+      verified: "DeerFlow checked what this answer rests on, and it holds.",
+      observed: "A tool call saw what this answer rests on. It wasn’t checked again.",
+      claimed: "Not everything this answer rests on is backed by what was done. The rest is unverified.",
+      contradicted: "DeerFlow checked, and something this answer rests on doesn’t hold.",
+      none: "This answer claims nothing that could be checked. This is what was done.",
     },
     word: {
       verified: "verified",

@@ -4,5 +4,6 @@ export const markdown = {
   diagram: "Diagram",
   diagramLater: "The diagram will appear when it’s complete.",
   diagramFailed: "Couldn’t draw this diagram",
+  table: "Table",
   copyCode: "Copy code",
 };

@@ -108,8 +108,15 @@ export const chat: typeof en.chat = {
     cost: "费用",
     context: "上下文已用 {percent}%",
   },
+  ask: {
+    button: "就此提问",
+    answer: "你对“{question}”的回答",
+    yours: "你的回答",
+    section: "{path}，“{section}”部分",
+    lines: "{path}，第 {from}–{to} 行",
+  },
   receipts: {
-    title: "凭据",
+    title: "依据",
     verified: "已核实",
     observed: "已观察",
     claimed: "仅声称",

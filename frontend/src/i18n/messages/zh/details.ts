@@ -33,7 +33,7 @@ export const details: typeof en.details = {
     state: {
       verified: "DeerFlow 亲自核对过：回答所依据的内容属实。",
       observed: "某次工具调用看到了回答所依据的内容，之后没有再次核对。",
-      claimed: "回答所依据的内容并非都有实际操作为证，其余只是模型的说法。",
+      claimed: "回答所依据的内容并非都有实际操作为证，其余未经核实。",
       contradicted: "DeerFlow 亲自核对过：回答所依据的内容有的不属实。",
       none: "这个回答没有可以核对的说法。以下是实际做过的事。",
     },

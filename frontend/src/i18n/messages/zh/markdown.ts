@@ -6,5 +6,6 @@ export const markdown: typeof en.markdown = {
   diagram: "图表",
   diagramLater: "图表完整后会显示在这里。",
   diagramFailed: "图表无法绘制",
+  table: "表格",
   copyCode: "复制代码",
 };

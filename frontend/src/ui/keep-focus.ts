@@ -1,0 +1,138 @@
+/**
+ * Keeps the keyboard's place in the page: when what has the focus goes, the focus moves on instead of falling to the body. One
+ * mechanism for all parts that close, are drawn anew, are deleted or can no longer be pressed.
+ */
+
+const REMEMBERED = 40;
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [contenteditable=true], [tabindex]";
+/** Rows that come and go with scrolling. */
+const PASSING = "[data-passing]";
+const ENTRY = "li, tr, [role=listitem], [role=row], [role=treeitem]";
+
+/** An element as it can be found again after it was drawn anew. */
+interface Place {
+  element: HTMLElement;
+  /** From its parent upwards. */
+  around: readonly Element[];
+  name: string;
+}
+
+export function keepFocus(page: Document): () => void {
+  let past: readonly Place[] = [];
+  let current: Place | null = null;
+  let moving = false;
+  let frame = 0;
+  /** By part that was added: what had the focus then. */
+  const openers = new WeakMap<Node, Place>();
+  /** By part that was removed: what stood beside it. */
+  const neighbours = new WeakMap<Node, readonly Node[]>();
+
+  const onFocus = ({ target }: FocusEvent) => {
+    if (!isElement(target) || target === page.body) return;
+    current = placeOf(target);
+    // Where this mechanism has put the focus says nothing of where the person was.
+    if (!moving) past = [...past.filter(({ element }) => element !== target), current].slice(-REMEMBERED);
+  };
+  const check = () => {
+    const active = page.activeElement;
+    const isSomewhere = active && active !== page.body && !active.matches(":disabled");
+    if (!current || isSomewhere) return;
+    const lost = current;
+    current = null;
+    if (canFocus(lost.element)) return; // the person let it go
+    moving = true;
+    landing(lost)?.focus({ preventScroll: true });
+    moving = false;
+  };
+  const landing = (lost: Place): HTMLElement | null => {
+    const root = [...lost.around].reverse().find((one) => !one.isConnected) ?? lost.element;
+    const outer = lost.around.filter((one) => one.isConnected);
+    if (root.matches(PASSING)) return outer.find(isLanding) ?? null;
+    const beside = root.matches(ENTRY) ? (neighbours.get(root) ?? []) : [];
+    const opener = openers.get(root);
+    return (
+      again(lost) ??
+      first(beside, (one) => (isElement(one) ? firstIn(one) : null)) ??
+      (opener ? again(opener) : null) ??
+      first([...past].reverse(), again) ??
+      first(outer, firstIn)
+    );
+  };
+  const onChange = (records: readonly MutationRecord[]) => {
+    for (const { addedNodes, removedNodes, nextSibling, previousSibling } of records) {
+      for (const node of addedNodes) {
+        const opener = past.findLast(({ element }) => !node.contains(element));
+        if (opener) openers.set(node, opener);
+      }
+      for (const node of removedNodes)
+        neighbours.set(
+          node,
+          [nextSibling, previousSibling].filter((one) => one !== null),
+        );
+    }
+    look();
+  };
+  const look = () => {
+    if (!current || frame) return;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      check();
+    });
+  };
+  const observer = new MutationObserver(onChange);
+  const attributeFilter = ["disabled", "hidden", "inert"];
+  observer.observe(page.body, { childList: true, subtree: true, attributes: true, attributeFilter });
+  page.addEventListener("focusin", onFocus);
+  page.addEventListener("focusout", look);
+  return () => {
+    observer.disconnect();
+    cancelAnimationFrame(frame);
+    page.removeEventListener("focusin", onFocus);
+    page.removeEventListener("focusout", look);
+  };
+}
+
+const isElement = (target: unknown): target is HTMLElement => target instanceof HTMLElement;
+
+function placeOf(element: HTMLElement): Place {
+  const around: Element[] = [];
+  for (let one = element.parentElement; one; one = one.parentElement) around.push(one);
+  return { element, around, name: nameOf(element) };
+}
+
+const nameOf = (element: Element) =>
+  element.getAttribute("aria-label") ?? element.textContent.trim().slice(0, 80);
+
+/** It, or what was drawn in its place: with the same name, at the same place below what is left of its surroundings. */
+function again({ element, around, name }: Place): HTMLElement | null {
+  if (canFocus(element)) return element;
+  if (element.isConnected || !name) return null;
+  const depth = around.findIndex((one) => one.isConnected);
+  if (depth < 0) return null;
+  const path = [...around.slice(0, depth).reverse(), element].map((one) => one.localName).join(" > ");
+  const alike = around[depth]!.querySelectorAll<HTMLElement>(`:scope > ${path}`);
+  return [...alike].find((one) => nameOf(one) === name && canFocus(one)) ?? null;
+}
+
+function canFocus(element: Element): boolean {
+  if (!element.isConnected || element.matches(":disabled")) return false;
+  if (element.closest("[inert], [hidden], [aria-hidden=true]")) return false;
+  return element.checkVisibility?.() ?? true;
+}
+
+const isLanding = (element: Element): element is HTMLElement =>
+  element.matches(FOCUSABLE) && canFocus(element);
+
+/** The first that can be reached by Tab; else it itself. */
+function firstIn(part: Element): HTMLElement | null {
+  const inside = [...part.querySelectorAll<HTMLElement>(FOCUSABLE)];
+  return inside.find((one) => one.tabIndex >= 0 && canFocus(one)) ?? (isLanding(part) ? part : null);
+}
+
+function first<Item, Found>(items: readonly Item[], find: (item: Item) => Found | null): Found | null {
+  for (const item of items) {
+    const found = find(item);
+    if (found) return found;
+  }
+  return null;
+}

@@ -122,7 +122,7 @@ def test_the_configuration_gives_workers_the_pods_of_the_provisioner(tmp_path: P
         assert config.skills.directory(tmp_path) == Path("/data")
         provider = build_sandbox_provider(config, Paths(tmp_path, environ={}))
         assert isinstance(provider, AioSandboxProvider) and isinstance(provider.backend, PodProvider)
-        assert provider.backend._headers == {"Authorization": f"Bearer {TOKEN}"}
+        assert provider.backend._service._headers == {"Authorization": f"Bearer {TOKEN}"}
 
 
 def test_the_provisioner_can_follow_its_variables_and_the_documentation_lists_them_all():

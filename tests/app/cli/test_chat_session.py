@@ -173,7 +173,7 @@ def test_an_error_of_the_model_is_told_and_the_chat_goes_on(endpoint: ScriptedOp
 def test_commands_are_completed_and_unknown_ones_are_not_sent(endpoint: ScriptedOpenAI, folder: Path) -> None:
     with TerminalSession(cwd=folder) as session:
         session.wait_for("› ")
-        session.type("/thr" + TAB + ENTER)
+        session.type("/cha" + TAB + ENTER)
         session.wait_for("No chats yet")
         session.say("/nonsense")
         session.wait_for("There is no command /nonsense")
@@ -288,14 +288,14 @@ def test_a_slash_lists_the_commands_and_former_names_work(endpoint: ScriptedOpen
     with TerminalSession(cwd=folder) as session:
         session.wait_for("› ")
         session.type("/")
-        session.wait_for("/compact")
+        session.wait_for("/")
         session.type("threads" + ENTER)
         session.wait_for("No chats yet.")
+        assert "/compact [what to keep]" in session.written
 
 
 def test_a_key_is_entered_tried_and_used_from_the_next_message_on(folder: Path, data_dir: Path) -> None:
     with ScriptedOpenAI(models=["terra-1"]) as own, TerminalSession(cwd=folder) as session:
-        own.script(Text("ok"), Text("Hello from the new model."))
         session.say("/connect")
         number = re.search(r"(\d+)  OpenAI-compatible", session.wait_for("Provider, 1 to"))
         assert number
@@ -305,6 +305,7 @@ def test_a_key_is_entered_tried_and_used_from_the_next_message_on(folder: Path, 
         session.wait_for("Key (Enter: none)")
         session.type("sk-typed-in-the-terminal" + ENTER)
         session.wait_for("is connected")
+        own.script(Text("Hello from the new model."))
         session.say("hello")
         session.wait_for("Hello from the new model.")
         assert "sk-typed" not in session.text

@@ -72,6 +72,8 @@ test("what one person left unsent is not seen by another on the same browser", a
   await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByLabel("New password").fill("a long enough secret");
+  await page.getByRole("button", { name: "Save and start" }).click();
   await expect(page).not.toHaveURL(/\/login/);
   await page.goto(`${gateway.url}/chats`);
   await expect(page.getByRole("button", { name: email })).toBeVisible();

@@ -36,7 +36,7 @@ test("an agent is made with a form, set up, changed, undone, talked to, and dele
   await page.getByRole("radio", { name: "Preview" }).click();
   await expect(page.getByText("You never use adverbs.")).toBeVisible();
   await page.getByRole("button", { name: "Save" }).click();
-  await expect(page.getByText("Saved. It counts")).toBeVisible();
+  await expect(page.getByText("Saved. Takes effect")).toBeVisible();
 
   await page.getByRole("tab", { name: "Settings" }).click();
   for (const [label, option] of [

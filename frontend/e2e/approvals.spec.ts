@@ -72,7 +72,7 @@ test("a tool is allowed in this chat, until that is revoked", async ({ page, cha
     /chats/,
   );
   await page.getByRole("button", { name: "Revoke: bash" }).click();
-  await expect(page.getByText("Nothing is allowed in advance")).toBeVisible();
+  await expect(page.getByText("No saved approvals")).toBeVisible();
 
   await page.goto(thread);
   await chat.say("bash echo three");

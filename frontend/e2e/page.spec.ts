@@ -120,7 +120,7 @@ test("beside a panel on a small screen the sidebar folds, and opens if wanted", 
   await chat.ask("hello");
   const list = page.getByRole("navigation", { name: "Chats" });
   await expect(list.locator("[data-thread-row]").first()).toBeVisible();
-  await page.getByRole("button", { name: "Files" }).click();
+  await page.getByRole("button", { name: "Files", exact: true }).click();
   await expect(list.locator("[data-thread-row]")).toHaveCount(0);
   await list.getByRole("button", { name: "Show sidebar" }).click();
   await expect(list.locator("[data-thread-row]").first()).toBeVisible();

@@ -69,7 +69,7 @@ def test_pending_calls_are_decided_in_the_chat_by_four_choices(
         session.say("Not before Friday.")
         session.wait_for("4 of 4  bash")
         session.say("i")
-        session.wait_for("Answer")
+        session.wait_for("Reply")
         session.say("It is done already.")
         session.wait_for("All decided.")
         session.say("/exit")

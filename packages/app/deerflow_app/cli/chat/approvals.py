@@ -22,11 +22,11 @@ WAITING = "Calls wait for your decision. /resume asks again; with a message you 
 
 _CHOICES = {
     "a": ("approve", "[a]llow"),
+    "t": ("thread", "in this cha[t]"),
+    "w": ("always", "al[w]ays"),
     "e": ("edit", "chang[e]"),
     "d": ("reject", "[d]on’t allow"),
     "i": ("respond", "reply for the tool [i]"),
-    "t": ("thread", "allow in this cha[t]"),
-    "w": ("always", "allow al[w]ays"),
 }
 _FORMER_KEYS = {"r": "reject"}
 _PROMPTS = {"reject": "Reason", "respond": "Reply (the call is not made)"}

@@ -10,7 +10,7 @@ const card = (chat: Chat, holds: string) => cards(chat).filter({ hasText: holds 
 test("calls that wait are decided in any order, each in its own way", async ({ page, chat }) => {
   await chat.say("site");
   await expect(cards(chat)).toHaveCount(4);
-  await expect(cards(chat).first()).toContainText("needs your approval");
+  await expect(cards(chat).first()).toContainText("DeerFlow wants to write the file index.html");
 
   const style = card(chat, "Write style.css");
   await style.getByRole("button", { name: "Don’t allow" }).click();

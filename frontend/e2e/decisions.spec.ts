@@ -7,7 +7,7 @@ test.use({ flags: ["--guardrail"] });
 
 const badge = (page: Page) => page.getByRole("button", { name: /^Waiting for you: \d+$/ });
 const inbox = (page: Page) => page.getByRole("dialog", { name: "Waiting for you" });
-const decisions = (page: Page) => inbox(page).getByRole("group", { name: /decision/ });
+const decisions = (page: Page) => inbox(page).getByRole("group", { name: /decision|^DeerFlow wants to/ });
 
 /** The list is empty again, so that the next test counts from zero. */
 test.afterEach(async ({ page, gateway }) => {
@@ -40,7 +40,7 @@ test("what waits in all chats is decided in one place", async ({ page, chat }) =
 
   // Each call of a chat by itself; those left stay, half a sentence included, while the others run.
   const site = inbox(page).getByRole("article").first();
-  const cards = site.getByRole("group", { name: /decision/ });
+  const cards = site.getByRole("group", { name: /^DeerFlow wants to/ });
   const card = (holds: string) => cards.filter({ hasText: holds });
   await expect(card("Write index.html").getByText("New file")).toBeVisible();
   await card("Write style.css").getByRole("button", { name: "Don’t allow" }).click();

@@ -133,6 +133,7 @@ async function settings(page: Page, url: string) {
   for (const name of ["one", "two"])
     await call(page, url, "post", "/api/agents", { name, soul: "You write." });
   await page.goto(`${url}/settings/agents`);
+  await press(page.getByRole("link", { name: "one", exact: true }));
   await press(page.getByRole("button", { name: "Delete one" }));
   await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).press("Enter");
   await expect(page.getByRole("alertdialog")).toBeHidden();

@@ -1,4 +1,4 @@
-import type { Page } from "@playwright/test";
+import type { Locator, Page } from "@playwright/test";
 import { threadOf } from "./chat";
 import { expect, signIn, test } from "./fixtures";
 import { Gateway } from "./server";
@@ -49,17 +49,19 @@ test("a table in Hebrew begins at the right, all of it", async ({ page, gateway 
   expect(items).toEqual(["rtl", "rtl"]);
 });
 
-async function select(page: Page, text: string) {
-  await page
-    .getByText(text)
-    .last()
-    .evaluate((element) => getSelection()!.selectAllChildren(element));
+/** Selects a part and asks about it; what is still being drawn takes a selection with it. */
+async function askAbout(page: Page, part: Locator) {
+  const ask = page.getByRole("button", { name: "Ask about this" });
+  await expect(async () => {
+    await part.evaluate((element) => getSelection()!.selectAllChildren(element));
+    await expect(ask).toBeVisible({ timeout: 1000 });
+  }).toPass();
+  await ask.click();
 }
 
 test("a passage of an answer, and one of a file, is asked about with its place", async ({ page, chat }) => {
   await chat.ask("write");
-  await select(page, "The report is ready");
-  await page.getByRole("button", { name: "Ask about this" }).click();
+  await askAbout(page, chat.log.getByText("The report is ready").last());
   await expect(chat.field).toHaveValue(/^> Your answer to “write”:\n> The report is ready.*\n\n$/);
   await expect(chat.field).toBeFocused();
   await chat.field.fill("");
@@ -68,11 +70,7 @@ test("a passage of an answer, and one of a file, is asked about with its place",
     .last()
     .click();
   const panel = page.getByRole("region", { name: "Files of this conversation" });
-  await panel
-    .locator(".prose-chat p")
-    .last()
-    .evaluate((element) => getSelection()!.selectAllChildren(element));
-  await page.getByRole("button", { name: "Ask about this" }).click();
+  await askAbout(page, panel.locator(".prose-chat p").last());
   await expect(chat.field).toHaveValue(/^> \/mnt\/user-data\/outputs\/report\.md, “.+”:\n> .+\n\n$/s);
 });
 

@@ -247,7 +247,7 @@ describe("what a card says", () => {
     await asked({ effect: { ...pays, changes: false } });
     expect(screen.getByText("If you allow it, this chat may send data to shop from now on.")).toBeTruthy();
     await asked({ effect: { ...pays, lasts: true, server: "", destination: "" } }, { name: "update_agent" });
-    expect(screen.getByText(/^DeerFlow wants to change the agent’s instructions/)).toBeTruthy();
+    expect(await screen.findByText(/^DeerFlow wants to change the agent’s instructions/)).toBeTruthy();
   });
 
   it("shows a tool that was changed meanwhile beside what it was", async () => {

@@ -1,3 +1,6 @@
+"use client";
+import { useEffect } from "react";
+
 /**
  * Keeps the keyboard's place in the page: when what has the focus goes, the focus moves on instead of falling to the body. One
  * mechanism for all parts that close, are drawn anew, are deleted or can no longer be pressed.
@@ -134,5 +137,11 @@ function first<Item, Found>(items: readonly Item[], find: (item: Item) => Found 
     const found = find(item);
     if (found) return found;
   }
+  return null;
+}
+
+/** Keeps the focus as long as it is part of the page. */
+export function KeepFocus() {
+  useEffect(() => keepFocus(document), []);
   return null;
 }

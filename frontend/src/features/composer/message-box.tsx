@@ -13,16 +13,16 @@ import { MessageField } from "./message-field";
 import { ModePicker } from "./mode-picker";
 import { ModelPicker } from "./model-picker";
 import { Hint, Notices } from "./notices";
-import { QueueList } from "./queue-list";
 import { SendButtons } from "./send-buttons";
-import { Suggestions } from "./suggestions";
 import { useMessage } from "./use-message";
 import { useSlash } from "./use-slash";
 
 const AgentPicker = afterPage(() => import("./agent-picker"));
 const AttachmentChips = afterPage(() => import("./attachment-chips"));
+const QueueList = afterPage(() => import("./queue-list"));
 const SlashMenu = afterPage(() => import("./slash-menu"));
 const SkillChip = afterPage(() => import("./skill-chip"));
+const Suggestions = afterPage(() => import("./suggestions"));
 
 interface MessageBoxProps {
   conversation: string;
@@ -76,10 +76,12 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
 
   return (
     <div>
-      {!welcome && message.empty && (
-        <Suggestions modelName={choice.settings.modelName} onPick={message.say} />
-      )}
-      <QueueList />
+      <Suspense>
+        {!welcome && message.empty && (
+          <Suggestions modelName={choice.settings.modelName} onPick={message.say} />
+        )}
+        <QueueList />
+      </Suspense>
       <div className="relative">
         {slash.items.length > 0 && (
           <Suspense>

@@ -10,7 +10,7 @@ import { SimpleTooltip } from "@/ui/tooltip";
 import { steered } from "./steer";
 
 /** What waits for its turn: it can still be taken back, or told at once. */
-export function QueueList() {
+export default function QueueList() {
   const t = useT("composer");
   const { queued } = useSession();
   if (!queued.length) return null;

@@ -17,7 +17,7 @@ const TURNS = 3;
  * What the person might ask next: only after an answer that was seen to come, so that opening old chats costs nothing,
  * and only while somebody looks.
  */
-export function Suggestions({
+export default function Suggestions({
   modelName,
   onPick,
 }: {

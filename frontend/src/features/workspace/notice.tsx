@@ -10,7 +10,7 @@ import { IconButton } from "@/ui/icon-button";
 const STALE_MS = 60_000;
 
 /** What administrators want everybody to know. Who has closed it sees the next one. */
-export function Notice() {
+export default function Notice() {
   const t = useT("common");
   const { data } = useQuery({
     queryKey: keys.site,

@@ -13,10 +13,10 @@ import { afterPage, late } from "@/lib/late";
 import { usePanel } from "@/lib/route";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { Header } from "./header";
-import { Notice } from "./notice";
 import { Welcome } from "./welcome";
 import { WithFiles } from "./with-files";
 
+const Notice = afterPage(() => import("./notice"));
 const AskAbout = afterPage(() => import("./ask-about"));
 const TaskDock = late(async () => ({ default: (await import("@/features/tasks")).TaskDock }));
 
@@ -40,7 +40,9 @@ export function Workspace() {
       <WithFiles>
         <Header onMenu={() => setDrawer(true)} />
         <ConnectionBanner />
-        <Notice />
+        <Suspense>
+          <Notice />
+        </Suspense>
         <Conversation />
       </WithFiles>
       <CommandPalette />

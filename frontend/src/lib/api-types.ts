@@ -3807,7 +3807,7 @@ export interface components {
         };
         /**
          * SiteChange
-         * @description What is given is changed, the rest stays.
+         * @description Settings to change; those that are left out stay.
          */
         SiteChange: {
             /** Registration */

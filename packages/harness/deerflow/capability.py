@@ -72,7 +72,7 @@ class EndedRun:
 
 
 class Offer:
-    """What agents get of a noun. Depends on the configuration only, so that system prompt and tools stay the same."""
+    """The part of a noun that agents get. Depends on the configuration only, so that system prompt and tools stay the same."""
 
     def tools(self, agent: AgentSpec) -> Sequence[BaseTool]:
         return ()
@@ -83,7 +83,7 @@ class Offer:
 
 
 class Capability:
-    """What happens to runs, threads and people, as far as a noun cares. A method that it does not override is never called."""
+    """The part that a noun takes in runs and threads. A method that it does not override is never called."""
 
     name: ClassVar[str]
     """Key of what :meth:`facts` records."""

@@ -32,7 +32,7 @@ Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 TOUCH_EVERY = timedelta(minutes=1)
 SEEN_EVERY = timedelta(minutes=10)
-"""How exact the time is at which a person was last seen."""
+"""Precision of the time at which a person was last seen."""
 _HINT_LENGTH = 9
 
 
@@ -345,7 +345,7 @@ def _is_suspended(connection: Connection, user_id: str) -> bool:
 
 
 async def _see(database: Database, user_id: str) -> None:
-    """Record that a person was here. A full disk keeps nobody out."""
+    """Record that a person was here. A full disk keeps no one out."""
     with suppress(DatabaseError):
         await database.write(sql.update, users, {"last_seen_at": utc_now()}, "id = ?", user_id)
 

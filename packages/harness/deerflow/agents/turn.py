@@ -136,7 +136,7 @@ def render_facts(facts: dict[str, Any]) -> str:
 
 
 def _is_recorded(name: str, fact: Any) -> bool:
-    """Whether a fact is one of a capability, see :meth:`deerflow.capability.Capability.facts`."""
+    """Return whether a fact is one of a capability, see :meth:`deerflow.capability.Capability.facts`."""
     return isinstance(fact, dict) and "text" in fact and name not in (SKILL, PROMPT)
 
 

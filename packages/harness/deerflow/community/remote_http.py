@@ -1,4 +1,4 @@
-"""What remote sandboxes have in common on the wire: the service that gives them, and waiting for one of them."""
+"""Parts of the wire that remote sandboxes share: the service that gives them, and waiting for one of them."""
 
 from __future__ import annotations
 

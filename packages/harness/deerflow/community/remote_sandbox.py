@@ -287,7 +287,7 @@ class RemoteProvider(IsolatingProvider):
 
 @dataclass(frozen=True, slots=True)
 class RemoteLauncher:
-    """What confines the commands of remote sandboxes: a service, on its own terms."""
+    """Stands for a service that confines the commands of remote sandboxes on its own terms."""
 
     warning: str
 
@@ -303,7 +303,7 @@ class RemoteLauncher:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """What the runner reports of a command."""
+    """Report of the runner on a command that has ended."""
 
     code: int | None
     stopped: str | None

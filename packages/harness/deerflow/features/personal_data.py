@@ -95,7 +95,7 @@ class PersonalData:
     async def _documents(
         self, principal: Principal, holds: Counter[str]
     ) -> AsyncGenerator[tuple[str, dict[str, Any] | list[Any]], None]:
-        """What the database keeps besides chats, by name in the archive."""
+        """Yield the documents that the database keeps besides chats, by name in the archive."""
         own = await self._agents.own(principal)
         for agent in own:
             holds["agents"] += 1

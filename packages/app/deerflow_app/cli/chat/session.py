@@ -68,7 +68,7 @@ class Chat:
         self._preparation: Preparation | None = preparation
         self._answer = answer
         self.typed = TypedAhead(self._steer)
-        """What the person entered, or began to, while the agent worked."""
+        """Text that the person entered, or began to, while the agent worked."""
         self.begin()
 
     def begin(self, thread_id: str | None = None) -> None:

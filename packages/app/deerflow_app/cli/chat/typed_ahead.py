@@ -1,4 +1,4 @@
-"""What the person types while a turn goes on: shown below it, queued by Enter, handed to the agent by a second one."""
+"""Text that the person types while a turn goes on: shown below it, queued by Enter, handed to the agent by a second one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TypedAhead:
     def __init__(self, steer: Callable[[str], Awaitable[bool]]) -> None:
         self._steer = steer
         self.text = ""
-        """What is not entered yet; the next prompt begins with it."""
+        """Text that is not entered yet; the next prompt begins with it."""
         self.queued: list[str] = []
         """Messages for when the turn has ended, in their order."""
         self._sending: asyncio.Task[None] | None = None

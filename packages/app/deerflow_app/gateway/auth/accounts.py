@@ -109,7 +109,7 @@ class Accounts:
         )
 
     async def registration(self) -> bool:
-        """Whether anyone may make an account: what an administrator has chosen, or else how the server was started."""
+        """Return whether anyone may make an account, as an administrator has chosen, or else as the server was started."""
         chosen = await self._database.read(registration_choice)
         return self._settings.authentication and (self._settings.registration if chosen is None else chosen)
 

@@ -115,7 +115,7 @@ class Site(BaseModel):
 
 
 class SiteChange(RequestBody):
-    """What is given is changed, the rest stays."""
+    """Settings to change; those that are left out stay."""
 
     registration: bool | None = None
     default_model: str | None = Field(default=None, max_length=256)

@@ -1,4 +1,4 @@
-"""What agents get of memory."""
+"""The part of memory that agents get: tools, and a sentence of the prompt."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from sqlalchemy import insert
 
 from deerflow.config import AppConfig
 from deerflow.features.ask import Asker, SuggestionService
+from deerflow.features.site import SiteService
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.storage.database import Database
@@ -56,9 +57,11 @@ async def runtime(tmp_path: Path, endpoint: ScriptedOpenAI) -> AsyncIterator[Any
         connection.execute(insert(runs), [run])
 
     await database.write(rows)
+    source = Source(endpoint)
     yield SimpleNamespace(
-        config_source=Source(endpoint),
+        config_source=source,
         feedback=FeedbackRepository(database),
+        site=SiteService(database, source.acurrent),
         suggestions=SuggestionService(Asker(database, ModelCache())),
         threads=SimpleNamespace(repository=ThreadRepository(database)),
         workshop=SimpleNamespace(rest_of=lambda config, name: None),

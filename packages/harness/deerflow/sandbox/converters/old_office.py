@@ -10,12 +10,14 @@ from pathlib import Path
 
 from deerflow.sandbox.converters.program import Unreadable
 
-NEW = {"doc": "docx", "ppt": "pptx"}
+NEW = {"doc": ("docx", "MS Word 97"), "ppt": ("pptx", "MS PowerPoint 97")}
+"""For each kind: today's kind, and LibreOffice's name of the filter that reads it. Without a filter it reads a damaged
+file as plain text."""
 
 
 def renewed(data: bytes, kind: str, until: float) -> bytes:
     """Return the file in today's format. Raises Unreadable and subprocess.TimeoutExpired."""
-    new = NEW[kind]
+    new, reader = NEW[kind]
     advice = f"Ask for it as .{new}, or as PDF."
     if (office := shutil.which("soffice") or shutil.which("libreoffice")) is None:
         raise Unreadable(f"has the format of Office 97, for which no program (LibreOffice) is installed here. {advice}")
@@ -23,12 +25,21 @@ def renewed(data: bytes, kind: str, until: float) -> bytes:
         old, made = Path(folder) / f"old.{kind}", Path(folder) / f"old.{new}"
         old.write_bytes(data)
         profile = f"-env:UserInstallation=file://{folder}/profile"
-        command = [office, "--headless", profile, "--convert-to", new, "--outdir", folder, str(old)]
+        command = [
+            office,
+            "--headless",
+            profile,
+            f"--infilter={reader}",
+            "--convert-to",
+            new,
+            "--outdir",
+            folder,
+            str(old),
+        ]
         left = max(1.0, until - time.monotonic())
         done = subprocess.run(command, capture_output=True, timeout=left)
         if not made.is_file():
-            said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())[-200:]
-            raise Unreadable(
-                f"could not be converted by LibreOffice ({said or f'it ended with {done.returncode}'}). {advice}"
-            )
+            said = " ".join((done.stderr or done.stdout).decode("utf-8", "replace").split())
+            reason = said.rpartition("Error: ")[2][-200:].rstrip(".") or f"it ended with {done.returncode}"
+            raise Unreadable(f"could not be converted by LibreOffice ({reason}). {advice}")
         return made.read_bytes()

@@ -35,6 +35,7 @@ class PostgresServer:
 
     def __init__(self, server: _Server) -> None:
         self._server = server
+        self.port = server.port
         self._base = f"postgresql://postgres@127.0.0.1:{server.port}/"
         self.url = self._base + "postgres"
 
@@ -97,6 +98,33 @@ def postgres_server() -> Iterator[PostgresServer]:
 
         with _serving(command, log, _answers_sql, user, stop=signal.SIGINT) as server:
             yield PostgresServer(server)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def pooler(postgres: PostgresServer, mode: str = "transaction") -> Iterator[Callable[[str], str]]:
+    """A PgBouncer in front of a server, with its defaults and few sessions. Yields what makes the URL of a database one through it."""
+    binary = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if binary is None:
+        _missing("PgBouncer", "pgbouncer was not found in PATH")
+    user = "postgres" if os.geteuid() == 0 else None
+    directory = Path(tempfile.mkdtemp(prefix="deerflow-test-pooler-"))
+    file, log = directory / "pgbouncer.ini", directory / "log"
+
+    def command(port: int) -> list[str | Path]:
+        file.write_text(
+            f"[databases]\n* = host=127.0.0.1 port={postgres.port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 4\n"
+            "max_client_conn = 1000\n"
+        )
+        return [binary, file]
+
+    try:
+        if user is not None:
+            shutil.chown(directory, user)
+        with _serving(command, log, _answers_sql, user, stop=signal.SIGINT) as server:
+            yield lambda url: url.replace(f":{postgres.port}/", f":{server.port}/")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

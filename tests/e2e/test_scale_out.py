@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
-from tests.servers import PostgresServer
+from tests.servers import PostgresServer, pooler
 
 DEERFLOW = [sys.executable, "-m", "deerflow_app.cli.main"]
 GUARD = 120.0
@@ -26,12 +27,13 @@ GUARD = 120.0
 class House:
     """Gateways that only take orders, and workers by name."""
 
-    def __init__(self, database: str, root: Path, endpoint: ScriptedOpenAI) -> None:
+    def __init__(self, database: str, root: Path, endpoint: ScriptedOpenAI, *, through: str = "") -> None:
         self.endpoint = endpoint
         self._database = database
         self._root = root
         self._processes: dict[str, subprocess.Popen[str]] = {}
-        storage = f"database:\n  backend: postgres\n  postgres_url: {database}\n"
+        addresses = {"postgres_url": through or database} | ({"postgres_direct_url": database} if through else {})
+        storage = "database:\n  backend: postgres\n" + "".join(f"  {name}: {url}\n" for name, url in addresses.items())
         (root / "config.yaml").write_text(
             storage + "runs: {drain_seconds: 0}\nsandbox: {tool_image: {enabled: false}}\n"
         )
@@ -102,12 +104,16 @@ class House:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in self._root.glob("*.log"))
 
 
-@pytest.fixture(scope="module")
-def house(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with postgres.fresh_database() as url, ScriptedOpenAI() as endpoint:
-        house = House(url, tmp_path_factory.mktemp("house"), endpoint)
+@pytest.fixture(scope="module", params=["direct", pytest.param("pooler", marks=pytest.mark.nightly)])
+def house(
+    request: pytest.FixtureRequest, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    with ExitStack() as stack:
+        url, endpoint = stack.enter_context(postgres.fresh_database()), stack.enter_context(ScriptedOpenAI())
+        through = stack.enter_context(pooler(postgres))(url) if request.param == "pooler" else ""
+        house = House(url, tmp_path_factory.mktemp("house"), endpoint, through=through)
+        stack.callback(house.close)
         yield house
-        house.close()
 
 
 def _start(gateway: httpx.Client, key: str, **context: Any) -> tuple[str, str]:

@@ -161,7 +161,11 @@ class DeerFlowClient:
         paths = Paths(Path(base_dir) if base_dir else None)
         snapshot = self.config_source.current()
         location = snapshot.database.location(paths.data_dir, snapshot.origin.project_root)
-        self._database = Database(location if checkpointer is None else ":memory:", users_dir=paths.users_dir)
+        self._database = Database(
+            location if checkpointer is None else ":memory:",
+            direct=snapshot.database.postgres_direct_url,
+            users_dir=paths.users_dir,
+        )
         saver = checkpointer or checkpointer_for(self._database)
         harness = Harness.build(snapshot, paths, checkpointer=saver, offers=OFFERS)
         self._process, self._is_closed = os.getpid(), False

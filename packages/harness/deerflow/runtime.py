@@ -64,7 +64,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.mcp import McpConnectionRepository, McpPinRepository
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.tables import utc_now
-from deerflow.storage.thread_lock import FileThreadLock, PostgresThreadLock, ThreadLock
+from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
 from deerflow.tasks.crons import CRON, CRONS, Scheduler
 from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
@@ -123,6 +123,7 @@ class Runtime(RunObserver):
         self._channels = config.channels
         self.database = database or Database(
             config.database.location(paths.data_dir, config.origin.project_root),
+            direct=config.database.postgres_direct_url,
             pool_size=config.database.pool_size,
             users_dir=paths.users_dir,
         )
@@ -246,10 +247,9 @@ class Runtime(RunObserver):
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
         self._begin(self.workshop.connected(), "MCP servers")
         await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._limits.max_concurrent)
-        for run in await self._run_store.unfinished():
-            if run.attempt or not self.database.is_postgres:  # there, the others have their jobs
+        if not self.database.is_postgres:  # there, the queue is the table
+            for run in await self._run_store.unfinished():
                 await self._queue.defer(run.run_id, run.thread_id, at=run.due_at)
-        if not self.database.is_postgres:  # there, the queue sweeps
             self._begin(self._sweep(), "forgotten runs")
         self._begin(self._look_at_crons(), "crons")
         self.jobs.start()
@@ -356,15 +356,9 @@ class Runtime(RunObserver):
         if self.executes or self.notifier is None:
             self.jobs.ring()
         else:
-            sending = asyncio.create_task(self._ring_others(self.notifier), name="jobs for others")
+            sending = asyncio.create_task(self.notifier.send(JOBS, [""]), name="jobs for others")
             self._sending.add(sending)
             sending.add_done_callback(self._sending.discard)
-
-    async def _ring_others(self, notifier: Notifier) -> None:
-        try:
-            await notifier.send(JOBS, [""])
-        except Exception as error:
-            logger.warning("No worker could be notified of a job, one will find it: %r", error)
 
     def tasks_enqueued(self, due: datetime) -> None:
         self.jobs.start()
@@ -471,7 +465,7 @@ def _days(number: float | None) -> timedelta | None:
 
 
 FORGOTTEN = timedelta(seconds=15)
-"""A run that nobody touched for so long should have a job; the sweep looks."""
+"""A run that nobody touched for so long should have been rung for; the sweep looks."""
 
 
 def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[ThreadLock, RunQueue, Notifier | None]:
@@ -480,12 +474,12 @@ def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[T
         lock = FileThreadLock(lambda user_id, thread_id: paths.ensure_thread_dirs(thread_id, user_id))
         return lock, LocalQueue(), None
     from deerflow.runs.postgres_queue import PostgresQueue
+    from deerflow.storage.postgres_lock import PostgresThreadLock
 
     if config.stream_bridge.type == "redis":
         logger.warning("stream_bridge is ignored: processes notify each other through PostgreSQL.")
-    notifier = Notifier(database)
-    queue = PostgresQueue(database, notifier, lambda: forgotten(RunStore(database)))
-    return PostgresThreadLock(database.location), queue, notifier
+    notifier, lock = Notifier(database), PostgresThreadLock(database.direct)
+    return lock, PostgresQueue(database, notifier, lock), notifier
 
 
 async def forgotten(runs: RunStore) -> Iterable[tuple[str, str]]:

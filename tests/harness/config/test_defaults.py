@@ -106,6 +106,7 @@ ROOT = {
     "database.backend": "memory",
     "database.sqlite_dir": ".deer-flow/data",
     "database.postgres_url": "",
+    "database.postgres_direct_url": "",
     "database.echo_sql": False,
     "database.pool_size": 5,
     "run_events.backend": "memory",

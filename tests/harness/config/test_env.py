@@ -114,6 +114,7 @@ def test_a_tree_without_missing_variables_can_be_required(tree: Any) -> None:
         "password",
         "Authorization",
         "postgres_url",
+        "postgres_direct_url",
         "connection_string",
         "refresh_token",
     ],

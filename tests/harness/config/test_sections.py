@@ -223,7 +223,7 @@ def test_a_snapshot_can_key_a_cache() -> None:
 def test_printing_a_snapshot_shows_no_secret() -> None:
     config = made(
         models=[{**MODEL, "api_key": "sk-very-secret", "gemini_api_key": "sk-very-secret"}],
-        database={"postgres_url": "postgres://u:sk-very-secret@h/d"},
+        database=dict.fromkeys(("postgres_url", "postgres_direct_url"), "postgres://u:sk-very-secret@h/d"),
     )
     assert "sk-very-secret" not in repr(config) + str(config) + repr(config.models)
 

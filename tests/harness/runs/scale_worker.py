@@ -12,10 +12,10 @@ import psycopg
 from deerflow.events.notify import Notifier
 from deerflow.runs.postgres_queue import PostgresQueue
 from deerflow.storage.database import Database
-from deerflow.storage.thread_lock import PostgresThreadLock
+from deerflow.storage.postgres_lock import PostgresThreadLock
 
 TABLES = """
-CREATE TABLE todo (run_id text PRIMARY KEY, thread_id text, may_end boolean DEFAULT false, has_ended boolean DEFAULT false);
+ALTER TABLE runs ADD COLUMN may_end boolean NOT NULL DEFAULT false;
 CREATE TABLE effects (id bigserial PRIMARY KEY, worker text, run_id text, kind text);
 """
 
@@ -29,20 +29,16 @@ class Worker:
         self.lock = PostgresThreadLock(url)
 
     async def execute(self, run_id: str) -> None:
-        (thread_id,) = (await self._sql("SELECT thread_id FROM todo WHERE run_id = %s", run_id))[0]
+        (thread_id,) = (await self._sql("SELECT thread_id FROM runs WHERE run_id = %s", run_id))[0]
         async with self.lock.hold("u", thread_id):
-            if (await self._sql("SELECT has_ended FROM todo WHERE run_id = %s", run_id))[0][0]:
+            if (await self._sql("SELECT status = 'success' FROM runs WHERE run_id = %s", run_id))[0][0]:
                 return
             await self._leave(run_id, "begin")
-            while not (await self._sql("SELECT may_end FROM todo WHERE run_id = %s", run_id))[0][0]:
+            while not (await self._sql("SELECT may_end FROM runs WHERE run_id = %s", run_id))[0][0]:
                 await self._leave(run_id, "step")
                 await asyncio.sleep(0.05)
             await self._leave(run_id, "end")
-            await self._sql("UPDATE todo SET has_ended = true WHERE run_id = %s RETURNING 1", run_id)
-
-    async def unfinished(self) -> list[tuple[str, str]]:
-        await self._leave("", "sweep")
-        return await self._sql("SELECT run_id, thread_id FROM todo WHERE NOT has_ended")
+            await self._sql("UPDATE runs SET status = 'success' WHERE run_id = %s RETURNING 1", run_id)
 
     async def _leave(self, run_id: str, kind: str) -> None:
         await self._sql(
@@ -59,7 +55,7 @@ async def main(url: str, name: str, concurrency: int) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     database = Database(url)
     notifier = Notifier(database)
-    queue = PostgresQueue(database, notifier, worker.unfinished, sweep=1)
+    queue = PostgresQueue(database, notifier, worker.lock)
     await queue.start(worker.execute, lambda run_id: None, concurrency=concurrency)
     print("ready", flush=True)
     await stop.wait()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.harness.tasks.queue_house import GUARD, Door, House, until
+from tests.harness.tasks.queue_house import GUARD, Door, House, TableQueue, until
 
 from deerflow.events.notify import Notifier
-from deerflow.runs import postgres_queue
 from deerflow.runs.postgres_queue import PostgresQueue
 from deerflow.storage.database import Database
+from deerflow.storage.postgres_lock import PostgresThreadLock
 
 
 @pytest.fixture
@@ -62,48 +62,86 @@ async def test_a_run_of_a_worker_that_closes_goes_to_another_one(shared: House):
     await until(lambda: other.ended == ["r"])
 
 
-async def test_jobs_are_deleted_when_their_runs_have_been_executed(shared: House):
-    queue, executor = await shared.worker()
-    await queue.defer("r", "t")
-    await until(lambda: executor.ended)
-    async with asyncio.timeout(GUARD):
-        while await _jobs(shared.url):
-            await asyncio.sleep(0.01)
-
-
-async def test_a_run_without_a_job_is_found(shared: House):
-    shared.lost = [("lost", "t")]
+async def test_nothing_but_the_row_of_a_run_is_needed(shared: House):
+    assert shared.rows is not None
+    await shared.rows.add("before", "t")
     _, executor = await shared.worker()
-    await until(lambda: "lost" in executor.ended)
+    await until(lambda: executor.ended == ["before"])
+    executor.gate("meanwhile")
+    await shared.rows.add("meanwhile", "t")
+    await until(lambda: executor.running == ["meanwhile"])
+    async with await psycopg.AsyncConnection.connect(shared.url) as connection:
+        assert await (await connection.execute("SELECT FROM jobs")).fetchall() == []
 
 
-async def test_a_run_with_a_job_is_not_rung_by_the_sweep(shared: House):
+async def test_a_run_that_is_executed_is_left_to_its_worker(shared: House):
     queue, executor = await shared.worker()
-    gate = executor.gate("r")
+    executor.gate("r")
     await queue.defer("r", "r")
-    await until(lambda: executor.running)
-    shared.lost = [("r", "r"), ("other", "other")]
-    await until(lambda: executor.ended.count("other") >= 2)
-    assert [job for job in await _jobs(shared.url) if job != ("other",)] == [("r",)]
-    shared.lost = []
-    gate.set()
-    await until(lambda: executor.ended.count("r") == 1)
+    await until(lambda: executor.running == ["r"])
+    _, other = await shared.worker()
+    for number in range(5):
+        executor.gate(f"tick {number}")
+        await queue.defer(f"tick {number}", f"t {number}")
+        await until(lambda: f"tick {number}" in (*other.ended, *executor.running))  # noqa: B023
+        await queue.defer("r", "r")
+    assert other.begun.count("r") == 0
 
 
-async def test_a_job_whose_thread_nobody_holds_is_taken_by_another_worker(shared: House):
-    """As after the death of its worker, whose session and locks are gone."""
-    queue = shared.queue()
-    held = asyncio.Event()
-
-    async def forget(run_id: str) -> None:
-        held.set()
-        await asyncio.sleep(600)
-
-    await queue.start(forget, lambda run_id: None, concurrency=1)
+async def test_the_run_of_a_worker_that_lost_its_locks_is_taken_by_another_one(shared: House):
+    """As after its death."""
+    queue, executor = await shared.worker()
+    executor.gate("r")
     await queue.defer("r", "r")
-    await held.wait()
+    await until(lambda: executor.running == ["r"])
+    assert isinstance(queue, TableQueue)
+    await queue.aclose(grace=0)
+    await queue.lock.aclose()
     _, other = await shared.worker()
     await until(lambda: other.ended == ["r"])
+
+
+async def test_a_person_with_many_runs_does_not_keep_others_waiting(shared: House):
+    assert shared.rows is not None
+    for number in range(40):
+        await shared.rows.add(f"many {number}", f"m {number}", user_id="eager")
+    await shared.rows.add("one", "o", user_id="other")
+    gateway = shared.queue()
+    _, executor = await shared.worker(concurrency=2)
+    await gateway.cancel("nothing")
+    await until(lambda: "one" in executor.begun)
+    assert executor.begun.index("one") < 4
+    await shared.rows.add("late", "l", user_id="third")
+    seen = len(executor.begun)
+    await until(lambda: "late" in executor.begun)
+    assert executor.begun.index("late") < seen + 4
+
+
+async def test_a_run_that_begins_here_does_not_overtake_those_that_wait_for_room(shared: House):
+    queue, executor = await shared.worker(concurrency=1)
+    gate = executor.gate("first")
+    await queue.defer("first", "first")
+    await until(lambda: executor.running == ["first"])
+    await queue.defer("second", "second")
+    executor.gates["second"] = asyncio.Event()
+    gate.set()
+    await until(lambda: "first" in executor.ended)
+    assert not queue.begin("new", "new", _nothing)
+    await until(lambda: executor.running == ["second"])
+
+
+async def test_a_run_that_returns_without_having_ended_is_left_alone_for_longer_each_time(shared: House):
+    queue, executor = await shared.worker()
+    executor.left.add("r")
+    begun: list[float] = []
+    await queue.defer("r", "r")
+    for number in range(1, 4):
+        await until(lambda: len(executor.ended) >= number)  # noqa: B023
+        begun.append(asyncio.get_running_loop().time())
+    first, second = begun[1] - begun[0], begun[2] - begun[1]
+    assert first > 0.9 and second > 1.9
+    await queue.defer("r", "r")
+    await until(lambda: len(executor.ended) == 4)
 
 
 async def test_workers_and_gateways_come_back_after_their_connections_were_cut(shared: House):
@@ -178,28 +216,19 @@ async def test_closing_ends_while_the_database_is_away(shared: House):
     assert executor.cancelled == ["r"]
 
 
-async def test_a_ring_that_finds_no_database_is_no_error(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(postgres_queue, "PATIENCE", 0.1)
-    database = Database("postgresql://127.0.0.1:1/nowhere")
-    queue = PostgresQueue(database, Notifier(database), _nothing)
+async def test_a_ring_that_finds_no_database_is_no_error(caplog: pytest.LogCaptureFixture):
+    nowhere = "postgresql://127.0.0.1:1/nowhere"
+    database = Database(nowhere)
+    queue = PostgresQueue(database, Notifier(database), PostgresThreadLock(nowhere))
     await queue.defer("r", "t")
     await queue.cancel("r")
     await queue.aclose(grace=0)
     await database.aclose()
-    assert caplog.text.count("run r,") == 1 and "to stop run r:" in caplog.text
+    assert caplog.text.count("could not be notified (queue)") == 1 and "could not be notified (cancel)" in caplog.text
 
 
-async def _nothing() -> list[tuple[str, str]]:
-    return []
-
-
-async def _jobs(url: str) -> list[tuple[str, ...]]:
-    """The runs that have one."""
-    async with await psycopg.AsyncConnection.connect(url) as connection:
-        found = await connection.execute("SELECT key FROM jobs WHERE kind = 'run'")
-        return await found.fetchall()
+async def _nothing() -> None:
+    raise AssertionError("begun")
 
 
 async def _cut_connections(url: str, query: str = "%") -> None:

@@ -14,10 +14,12 @@ from typing import Any
 import psycopg
 import pytest
 from tests.harness.runs.scale_worker import TABLES
+from tests.harness.tasks.queue_house import Rows
 
 from deerflow.events.notify import Notifier
-from deerflow.runs.postgres_queue import PostgresQueue
+from deerflow.runs.postgres_queue import LOOK, PostgresQueue
 from deerflow.storage.database import Database
+from deerflow.storage.postgres_lock import PostgresThreadLock
 
 GUARD = 120.0
 
@@ -29,7 +31,8 @@ class Fleet:
         self._url = url
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._database = Database(url)
-        self._gateway = PostgresQueue(self._database, Notifier(self._database), self._nothing)
+        self._rows = Rows(url)
+        self._gateway = PostgresQueue(self._database, Notifier(self._database), PostgresThreadLock(url))
 
     async def add(self, *names: str, concurrency: int = 10) -> None:
         script = Path(__file__).with_name("scale_worker.py")
@@ -42,7 +45,7 @@ class Fleet:
             assert output is not None and await output.readline() == b"ready\n"
 
     async def ring(self, run_id: str, thread_id: str) -> None:
-        await self.sql("INSERT INTO todo (run_id, thread_id) VALUES (%s, %s) RETURNING 1", run_id, thread_id)
+        await self._rows.add(run_id, thread_id)
         await self._gateway.defer(run_id, thread_id)
 
     def signal(self, name: str, what: signal.Signals) -> None:
@@ -52,10 +55,10 @@ class Fleet:
         return await self._processes[name].wait()
 
     async def let_end(self) -> None:
-        await self.sql("UPDATE todo SET may_end = true RETURNING 1")
+        await self.sql("UPDATE runs SET may_end = true RETURNING 1")
 
     async def all_ended(self) -> None:
-        await self.until("SELECT count(*) = 0 FROM todo WHERE NOT has_ended")
+        await self.until("SELECT count(*) = 0 FROM runs WHERE status <> 'success'")
 
     async def worker_of(self, run_id: str, *, other_than: str = "") -> str:
         """The worker that has begun the run, as soon as there is one."""
@@ -85,9 +88,6 @@ class Fleet:
         await self._gateway.aclose(grace=0)
         await self._database.aclose()
 
-    async def _nothing(self) -> list[tuple[str, str]]:
-        return []
-
 
 @pytest.fixture
 async def fleet(migrated_url: str) -> AsyncIterator[Fleet]:
@@ -114,9 +114,11 @@ async def test_the_runs_of_a_worker_that_freezes_for_a_moment_are_left_to_it(fle
     frozen = await fleet.worker_of("r")
     other = {"a": "b", "b": "a"}[frozen]
     fleet.signal(frozen, signal.SIGSTOP)
-    # The other worker has looked around often enough to have noticed a dead one.
-    (sweeps,) = (await fleet.sql("SELECT count(*) FROM effects WHERE kind = 'sweep' AND worker = %s", other))[0]
-    await fleet.until("SELECT count(*) >= %s FROM effects WHERE kind = 'sweep' AND worker = %s", sweeps + 6, other)
+    # The other worker looks around often enough to notice a dead one.
+    for number in range(3):
+        await fleet.ring(f"tick {number}", f"tick {number}")
+        assert await fleet.worker_of(f"tick {number}") == other
+        await asyncio.sleep(LOOK)
     fleet.signal(frozen, signal.SIGCONT)
     await fleet.let_end()
     await fleet.all_ended()
@@ -153,7 +155,7 @@ async def test_whoever_is_killed_every_run_ends_and_no_thread_is_executed_twice_
     for thread_id in set(runs.values()):
         _assert_never_two_at_once(
             await fleet.sql(
-                "SELECT worker, run_id, kind FROM effects JOIN todo USING (run_id) WHERE thread_id = %s ORDER BY id",
+                "SELECT effects.worker, run_id, kind FROM effects JOIN runs USING (run_id) WHERE thread_id = %s ORDER BY id",
                 thread_id,
             )
         )

@@ -78,6 +78,15 @@ def test_the_newest_migration_is_the_one_the_program_asks_for():
     assert sorted(revisions, reverse=True) == revisions
 
 
+async def test_tables_that_change_most_have_room_and_are_vacuumed_early(migrated_url: str):
+    database = Database(migrated_url)
+    query = "SELECT relname, reloptions FROM pg_class WHERE reloptions IS NOT NULL AND relkind = 'r' ORDER BY relname"
+    found = await database.read(lambda connection: dict(map(tuple, connection.execute(text(query)))))
+    assert found["runs"] == found["threads"] == ["fillfactor=70", "autovacuum_vacuum_scale_factor=0.01"]
+    assert found["run_events"] == ["autovacuum_vacuum_scale_factor=0.01"]
+    await database.aclose()
+
+
 async def test_nothing_is_left_of_an_upgrade_that_fails(database_location: str, monkeypatch: pytest.MonkeyPatch):
     from deerflow.storage import database as module
 

@@ -17,13 +17,8 @@ import pytest
 from tests.support.descriptors import open_below
 
 from deerflow.storage.database import Database
-from deerflow.storage.thread_lock import (
-    FileThreadLock,
-    LockLostError,
-    PostgresThreadLock,
-    ThreadBusyError,
-    ThreadLock,
-)
+from deerflow.storage.postgres_lock import IS_TAKEN, PostgresThreadLock
+from deerflow.storage.thread_lock import FileThreadLock, LockLostError, ThreadBusyError, ThreadLock
 
 Make = Callable[[], ThreadLock]
 
@@ -143,7 +138,7 @@ async def test_what_goes_wrong_inside_comes_out_and_frees_the_thread(make_lock: 
 _HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from deerflow.storage.thread_lock import {cls}
+from deerflow.storage.{module} import {cls}
 
 async def main():
     lock = {cls}({argument})
@@ -163,11 +158,12 @@ async def holder(
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")
         lock: ThreadLock = PostgresThreadLock(url)
-        code = _HOLDER.format(cls="PostgresThreadLock", argument=repr(url))
+        code = _HOLDER.format(module="postgres_lock", cls="PostgresThreadLock", argument=repr(url))
     else:
         lock = FileThreadLock(_directory(tmp_path))
         _directory(tmp_path)("u", "t")
         code = _HOLDER.format(
+            module="thread_lock",
             cls="FileThreadLock",
             argument=f"lambda user, thread: Path({str(tmp_path)!r}) / user / thread",
         )
@@ -362,6 +358,55 @@ async def test_closing_frees_the_threads(postgres_url: str):
     with pytest.raises(LockLostError):
         await holding
     await theirs.aclose()
+
+
+_TAKE = f"SELECT thread_id, thread_id FROM unnest(%(threads)s::text[]) AS thread_id WHERE thread_id <> ALL (%(ours)s::text[]) AND {IS_TAKEN}"
+
+
+async def test_a_thread_that_was_taken_belongs_to_who_holds_it_next_and_is_free_afterwards(postgres_url: str):
+    ours, theirs = PostgresThreadLock(postgres_url), PostgresThreadLock(postgres_url)
+    taken = {"threads": ["a", "b"]}
+    assert sorted(await ours.take(_TAKE, taken)) == [("a", "a"), ("b", "b")]
+    assert await theirs.take(_TAKE, taken) == await ours.take(_TAKE, taken) == []
+    async with ours.hold("u", "a"):
+        assert await theirs.take(_TAKE, taken) == await ours.take(_TAKE, taken) == []
+        ours.leave("a")
+        assert await theirs.take(_TAKE, taken) == []
+    ours.leave("b")
+    for name in ("a", "b"):
+        await _hold_once(theirs, name)
+    await ours.aclose()
+    await theirs.aclose()
+
+
+async def test_however_taking_holding_and_cancelling_overlap_all_threads_are_free_in_the_end(postgres_url: str):
+    locks, chance, names = [PostgresThreadLock(postgres_url) for _ in range(2)], random.Random(4), ["a", "b", "c"]
+
+    async def take(lock: PostgresThreadLock) -> None:
+        for _ in range(40):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.random() * 0.01):
+                    for _, name in await lock.take(_TAKE, {"threads": names}):
+                        if chance.random() < 0.5:
+                            with suppress(ThreadBusyError):
+                                async with lock.hold("u", name, wait=0):
+                                    await asyncio.sleep(0)
+                        lock.leave(name)
+            for name in names:
+                lock.leave(name)
+
+    async def hold(lock: PostgresThreadLock) -> None:
+        for _ in range(40):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.random() * 0.01), lock.hold("u", chance.choice(names)):
+                    await asyncio.sleep(chance.random() * 0.002)
+
+    await asyncio.gather(*(work(lock) for lock in locks for work in (take, hold, hold)))
+    for lock in locks:
+        for name in names:
+            async with lock.hold("u", name, wait=60):
+                pass
+        await lock.aclose()
 
 
 async def test_urls_of_sqlalchemy_are_understood(postgres_url: str):

@@ -5,24 +5,79 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+import psycopg
 
 from deerflow.events.notify import Notifier
 from deerflow.runs.postgres_queue import PostgresQueue
 from deerflow.storage.database import Database
-from deerflow.storage.thread_lock import FileThreadLock, PostgresThreadLock, ThreadLock
+from deerflow.storage.postgres_lock import PostgresThreadLock
+from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
 from deerflow.tasks.queue import LocalQueue, RunQueue
 
 GUARD = 60.0
 
 
-class Executor:
-    """Stands for the real one: holds the thread, and does for each run what the test has told it to do."""
+class Rows:
+    """The rows of runs, whatever happens to the address by which queues reach them. ``message_count`` counts the rings."""
 
-    def __init__(self, lock: ThreadLock) -> None:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def add(self, run_id: str, thread_id: str, *, user_id: str = "u", due_at: datetime | None = None) -> None:
+        """Make a run that waits, or let one wait again."""
+        await self._sql(_THREAD, {"thread": thread_id, "user": user_id})
+        await self._sql(_RUN, {"run": run_id, "thread": thread_id, "user": user_id, "due": due_at})
+
+    async def find(self, run_id: str) -> tuple[str, int]:
+        """Return the thread of a run, and how often it was rung for."""
+        return (await self._sql("SELECT thread_id, message_count FROM runs WHERE run_id = %(run)s", {"run": run_id}))[0]
+
+    async def end(self, run_id: str, rings: int) -> None:
+        """End a run, unless it was rung for since there were so many rings."""
+        await self._sql(_END, {"run": run_id, "rings": rings})
+
+    async def _sql(self, query: str, values: dict[str, Any]) -> list[Any]:
+        async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
+            found = await connection.execute(query.encode(), values)
+            return await found.fetchall() if found.description else []
+
+
+_THREAD = """INSERT INTO threads (thread_id, user_id, status, metadata, epoch, created_at, updated_at)
+VALUES (%(thread)s, %(user)s, 'idle', '{}', 0, now(), now()) ON CONFLICT DO NOTHING"""
+_RUN = """INSERT INTO runs (run_id, thread_id, user_id, status, attempt, epoch, multitask_strategy, kwargs, metadata, created_at,
+    updated_at, due_at, position, message_count, input_tokens, output_tokens, llm_calls)
+VALUES (%(run)s, %(thread)s, %(user)s, 'pending', 0, 0, 'enqueue', '{}', '{}', clock_timestamp(), now(), %(due)s,
+    1000000 * extract(epoch FROM clock_timestamp()), 1, 0, 0, 0)
+ON CONFLICT (run_id) DO UPDATE SET status = 'pending', due_at = excluded.due_at, message_count = runs.message_count + 1"""
+_END = "UPDATE runs SET status = 'success' WHERE run_id = %(run)s AND message_count = %(rings)s"
+
+
+class TableQueue(PostgresQueue):
+    """Rung for as services do: the row is there first."""
+
+    rows: Rows
+    lock: PostgresThreadLock
+
+    async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
+        await self.rows.add(run_id, thread_id, due_at=at)
+        await super().defer(run_id, thread_id, at=at)
+
+
+class Executor:
+    """Stands for the real one: holds the thread, and does for each run what the test has told it to do.
+
+    Args:
+        rows: what it ends; None if there are none, and each run has a thread of its own.
+    """
+
+    def __init__(self, lock: ThreadLock, rows: Rows | None) -> None:
         self._lock = lock
-        self.threads: dict[str, str] = {}
+        self._rows = rows
         self.begun: list[str] = []
         self.ended: list[str] = []
         self.cancelled: list[str] = []
@@ -31,9 +86,12 @@ class Executor:
         self.most = 0
         self.gates: dict[str, asyncio.Event] = {}
         self.fails: dict[str, int] = {}
+        self.left: set[str] = set()
+        """Runs whose execution returns without ending them."""
 
     async def execute(self, run_id: str) -> None:
-        async with self._lock.hold("u", self.threads.get(run_id, run_id)):
+        thread_id, rings = await self._rows.find(run_id) if self._rows else (run_id, 0)
+        async with self._lock.hold("u", thread_id):
             assert run_id not in self.running, "two executions of one run at the same time"
             self.begun.append(run_id)
             self.running.append(run_id)
@@ -44,10 +102,14 @@ class Executor:
                     raise ValueError("on purpose")
                 if gate := self.gates.get(run_id):
                     await gate.wait()
+                if self._rows and run_id not in self.left:
+                    await self._rows.end(run_id, rings)
                 self.ended.append(run_id)
             except asyncio.CancelledError:
-                await asyncio.sleep(0.01)
-                self.cancelled.append(run_id)
+                try:
+                    await asyncio.sleep(0.01)
+                finally:
+                    self.cancelled.append(run_id)
                 raise
             finally:
                 self.running.remove(run_id)
@@ -74,30 +136,34 @@ class House:
     def __init__(self, url: str, root: Path) -> None:
         self.url = url
         self._root = root
+        self.rows = Rows(url) if url else None
         self._queues: list[RunQueue] = []
         self._locks: list[ThreadLock] = []
         self._databases: list[tuple[Notifier, Database]] = []
-        self.lost: list[tuple[str, str]] = []
-
-    async def unfinished(self) -> list[tuple[str, str]]:
-        return self.lost
-
-    def lock(self) -> ThreadLock:
-        self._locks.append(PostgresThreadLock(self.url) if self.url else FileThreadLock(self._directory))
-        return self._locks[-1]
 
     def queue(self) -> RunQueue:
         if self.url:
             database = Database(self.url)
-            notifier = Notifier(database)
+            notifier, lock = Notifier(database), PostgresThreadLock(self.url)
             self._databases.append((notifier, database))
-            self._queues.append(PostgresQueue(database, notifier, self.unfinished, sweep=0.2))
+            self._locks.append(lock)
+            queue = TableQueue(database, notifier, lock)
+            assert self.rows is not None
+            queue.rows, queue.lock = self.rows, lock
+            self._queues.append(queue)
         else:
             self._queues.append(LocalQueue())
         return self._queues[-1]
 
+    def executor(self, queue: RunQueue) -> Executor:
+        if isinstance(queue, TableQueue):
+            return Executor(queue.lock, self.rows)
+        self._locks.append(FileThreadLock(self._directory))
+        return Executor(self._locks[-1], None)
+
     async def worker(self, *, concurrency: int = 10) -> tuple[RunQueue, Executor]:
-        queue, executor = self.queue(), Executor(self.lock())
+        queue = self.queue()
+        executor = self.executor(queue)
         await queue.start(executor.execute, executor.interrupt, concurrency=concurrency)
         return queue, executor
 

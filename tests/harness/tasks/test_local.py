@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.harness.tasks.queue_house import GUARD, Executor, House, until
+from tests.harness.tasks.queue_house import GUARD, House, until
 from tests.support.wall_clock import set_clock
 
 from deerflow.tasks.queue import LocalQueue
@@ -39,7 +39,8 @@ async def test_every_run_is_executed(house: House):
 
 
 async def test_what_is_rung_before_the_start_is_executed_after_it(house: House):
-    queue, executor = house.queue(), Executor(house.lock())
+    queue = house.queue()
+    executor = house.executor(queue)
     await queue.defer("r", "t")
     await queue.start(executor.execute, executor.interrupt, concurrency=1)
     await until(lambda: executor.ended)

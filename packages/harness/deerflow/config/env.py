@@ -28,7 +28,7 @@ _PART = re.compile(r"\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _IN_DOTENV = re.compile(r"\$\{([^}:]+)(?::-([^}]*))?\}")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET = re.compile(
-    r"(_|^api|^access|^auth)keys?$|secret|(^|_)token$|passw(or)?d|credential|authorization|(^|_)cookie$|(^|_)dsn$|connection_string$|(postgres|redis|database)_url$"
+    r"(_|^api|^access|^auth)keys?$|secret|(^|_)token$|passw(or)?d|credential|authorization|(^|_)cookie$|(^|_)dsn$|connection_string$|(postgres|redis|database)(_direct)?_url$"
 )
 _URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):[^/\s@]+@")
 

@@ -513,6 +513,7 @@ class DatabaseConfig(Section):
     backend: Literal["memory", "sqlite", "postgres"] = "memory"
     sqlite_dir: str = DEFAULT_SQLITE_DIR
     postgres_url: str = ""
+    postgres_direct_url: str = ""
     echo_sql: bool = False
     pool_size: Positive = 5
 
@@ -525,8 +526,11 @@ class DatabaseConfig(Section):
             return data_dir
         return (project_root / Path(self.sqlite_dir).expanduser()).absolute()
 
-    def location(self, data_dir: Path, project_root: Path) -> Path | str:
+    def location(self, data_dir: Path, project_root: Path, *, direct: bool = False) -> Path | str:
         """What ``Database`` opens: a URL, ``:memory:``, or the path of the SQLite file.
+
+        Args:
+            direct: of PostgreSQL the address without a pooler in between, where there is one.
 
         Raises:
             ValueError: the backend is postgres and no URL is given.
@@ -534,7 +538,7 @@ class DatabaseConfig(Section):
         if self.backend == "postgres":
             if not self.postgres_url:
                 raise ValueError("database.backend is postgres: set database.postgres_url, too.")
-            return self.postgres_url
+            return (direct and self.postgres_direct_url) or self.postgres_url
         if self.backend == "memory":
             return ":memory:"
         return self.sqlite_directory(data_dir, project_root) / "deerflow.db"

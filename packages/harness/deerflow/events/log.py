@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,15 +75,12 @@ class EventLog:
             ended: whether the run is over, for runs that end without an event. Asked when there is nothing to yield.
             fresh: the run has just been made; if this process alone executes runs, the database holds nothing of it.
         """
-        self._listen()
-        topic = self._topics[thread_id]
-        topic.readers += 1
-        reader = _Reader(self._database, topic, thread_id, run_id, after)
-        if fresh and self._notifier is None:
-            reader.exhausted = topic.others
-        clock = asyncio.get_running_loop().time
-        until, ask_at, over = clock() + heartbeat, clock() + min(BEGIN_SECONDS, heartbeat), False
-        try:
+        with self._reading(thread_id, follows=heartbeat > 0) as topic:
+            reader = _Reader(self._database, topic, thread_id, run_id, after)
+            if fresh and self._notifier is None:
+                reader.exhausted = topic.others
+            clock = asyncio.get_running_loop().time
+            until, ask_at, over = clock() + heartbeat, clock() + min(BEGIN_SECONDS, heartbeat), False
             while True:
                 seen = topic.changes
                 if events := await reader.more():
@@ -108,9 +105,6 @@ class EventLog:
                 if topic.changes == seen and not await topic.wait(until):
                     yield []
                     until = clock() + heartbeat
-        finally:
-            topic.readers -= 1
-            self._topics.forget(thread_id, topic)
 
     async def so_far(self, thread_id: str, run_id: str) -> AsyncGenerator[list[RunEvent], None]:
         """The events of a run until now, some at a time."""
@@ -139,7 +133,7 @@ class EventLog:
         """Let readers everywhere ask again whether their run is over: it has ended without an event."""
         self._receive([thread_id])
         if self._notifier is not None:
-            await self._notifier.send(CHANNEL, [thread_id])
+            await self._notifier.send_about(CHANNEL, [thread_id])
 
     async def delete(self, thread_id: str, run_id: str | None = None) -> None:
         """Forget the events of a run, or of the whole thread, whose readers then come to their end."""
@@ -159,10 +153,23 @@ class EventLog:
         """Write what is not yet written. The database and the notifier stay open: they are the caller's."""
         await self._flusher.aclose()
 
-    def _listen(self) -> None:
-        if self._notifier is not None and not self._listening:
-            self._listening = True
-            self._notifier.listen(CHANNEL, self._receive)
+    @contextmanager
+    def _reading(self, thread_id: str, *, follows: bool) -> Iterator[Topic]:
+        """A reader's time with a thread. ``follows``: it learns from other processes that there are new events."""
+        following = nullcontext()
+        if follows and self._notifier is not None:
+            if not self._listening:
+                self._listening = True
+                self._notifier.listen(CHANNEL, self._receive)
+            following = self._notifier.following(CHANNEL, thread_id)
+        topic = self._topics[thread_id]
+        topic.readers += 1
+        try:
+            with following:
+                yield topic
+        finally:
+            topic.readers -= 1
+            self._topics.forget(thread_id, topic)
 
     def _receive(self, thread_ids: list[str] | None) -> None:
         for topic in self._topics.values() if thread_ids is None else map(self._topics.get, thread_ids):

@@ -365,7 +365,7 @@ class Flusher:
             if also is not None and not lost and not also(connection):
                 raise _RefusedError
             if self.notifier is not None:
-                self.notifier.within(connection, CHANNEL, [writer.thread_id for writer in batches])
+                self.notifier.within_about(connection, CHANNEL, [writer.thread_id for writer in batches])
             return lost, locked
 
         lost, locked = await self._database.write(job)

@@ -1,234 +1,234 @@
-"""The queue of a product that is many processes: background tasks in the PostgreSQL that they share, one for each run.
+"""The queue of a product that is many processes is the table of runs itself: who gets the lock of a thread executes what is due in it.
 
-A task is a notice, nothing else: it names a run and a thread and is deleted when the run has been executed. Tasks of workers
-that died are free again as soon as the lock of their thread is, and runs that lost their task are found at the next sweep.
+The lock goes with the process that holds it, so one look finds new, due, orphaned and forgotten runs alike. Notices only say that it
+is worth to look.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any
-
-from sqlalchemy import Connection
 
 from deerflow.event_loop import end
 from deerflow.events.notify import Notifier
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.errors import is_out_of_reach
+from deerflow.storage.postgres_lock import END_FROZEN, FROZEN, IS_TAKEN, LEASE, PostgresThreadLock
 from deerflow.storage.tables import utc_now
-from deerflow.storage.thread_lock import END_FROZEN, FROZEN, IS_HELD, LEASE
-from deerflow.tasks.jobs import Job, JobWorker
+from deerflow.storage.thread_lock import LockLostError, ThreadBusyError
 from deerflow.tasks.queue import Execute, Interrupt, retry_delay
 
 logger = logging.getLogger(__name__)
 
-RUN = "run"
-"""The kind of task that executes a run. Its key is the run's id."""
-TASKS, CANCEL = "queue", "cancel"
-"""Channels to other processes: there are tasks; a run was asked to stop."""
+RUNS, CANCEL = "queue", "cancel"
+"""Channels to other processes: there are runs; a run was asked to stop."""
 
 LOOK = 0.5
-"""Seconds between two looks for tasks whose worker died."""
+"""Seconds between two looks for runs that became due, or whose process died."""
+
+AT_ONCE = 8
+"""So many are taken at a time, that other processes get some."""
+
+WATCH, WATCH_OTHERS = 1.0, 5.0
+"""Seconds between two looks for frozen processes, of the one that watches and of each other one, since that one may freeze itself."""
 
 LOOKS = 3
-"""How often in a row the lock of a task's thread must be free: between its start and its end there is a moment without."""
+"""How often in a row a process must be silent: after the machine slept all are, for a moment."""
 
-PATIENCE = 5.0
-"""Seconds for which a run is offered to a database that does not answer. Then the sweep has to find it."""
+WATCHER = "the process that looks for frozen ones"
+"""The name of its lock, beside the ids of threads."""
 
-SWEEP = 10.0
-"""Seconds between two looks for runs that have no task."""
+REMEMBERED = 10.0
+"""Seconds after its rest in which a run is found again if it has not ended."""
 
-LONG = timedelta(days=1)
-"""The lease of a task. What goes with a worker that dies is the lock of the thread, whatever its clock says."""
-
-Unfinished = Callable[[], Awaitable[Iterable[tuple[str, str]]]]
-"""Ids of runs and their threads that are due, have not ended and were last touched some seconds ago."""
+DUE = f"""WITH heads AS MATERIALIZED (
+    SELECT DISTINCT ON (thread_id) run_id, thread_id, user_id, attempt, created_at FROM runs
+    WHERE status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= %(now)s)
+    ORDER BY thread_id, attempt = 0, position
+), fair AS MATERIALIZED (
+    SELECT run_id, thread_id FROM (
+        SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY attempt = 0, created_at) AS share FROM heads
+    ) AS shared
+    WHERE run_id <> ALL (%(but)s::text[]) AND thread_id <> ALL (%(ours)s::text[]) ORDER BY share, created_at
+) SELECT run_id, thread_id FROM fair WHERE {IS_TAKEN} LIMIT %(most)s"""
+"""SQL: lock threads that nobody holds and whose turn it is. A person's runs are numbered, those being executed first; the lowest number
+comes next, so that the runs of one person do not keep those of others waiting."""
 
 
 class PostgresQueue:
     """A :class:`~deerflow.tasks.queue.RunQueue` for all processes that use one PostgreSQL database.
 
-    What executes a run must hold its thread's :class:`~deerflow.storage.thread_lock.PostgresThreadLock` of the
-    same database while it does: a run that is taken and whose thread has no holder is given to another worker.
-
     Args:
-        unfinished: finds the runs that should have a task.
-        sweep: seconds between two calls of ``unfinished`` in this process.
+        lock: of threads; what executes a run must hold it while it does.
     """
 
-    def __init__(self, database: Database, notifier: Notifier, unfinished: Unfinished, *, sweep: float = SWEEP) -> None:
+    def __init__(self, database: Database, notifier: Notifier, lock: PostgresThreadLock) -> None:
         self._database = database
         self._notifier = notifier
-        self._unfinished = unfinished
-        self._sweep_seconds = sweep
+        self._lock = lock
         self._execute: Execute | None = None
         self._interrupt: Interrupt | None = None
         self._concurrency = 0
-        self._worker: JobWorker | None = None
-        self._running: set[str] = set()
-        """Runs that are executed since they had a task."""
-        self._begun: dict[str, asyncio.Task[None]] = {}
-        """Runs that began with their creation."""
+        self._bell = asyncio.Event()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._rung: set[str] = set()
+        """Those of the running that were rung since they began."""
+        self._rests: dict[str, _Rest] = {}
+        """Runs that were executed here and need not have ended."""
+        self._crowded = False
+        """There may be runs that wait for room here: a new one does not begin before them."""
         self._helpers: list[asyncio.Task[None]] = []
 
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
-        """See :class:`RunQueue`. The run's row says what is to be done, so a database that is away is no error."""
-        given_up = time.monotonic() + PATIENCE
-        while True:
-            try:
-                await self._write(_OFFER, run_id, thread_id, at or utc_now())
-                return
-            except Exception as error:
-                if not is_out_of_reach(error):
-                    raise
-                if time.monotonic() >= given_up:
-                    logger.warning("No worker could be notified of run %s, one will find it: %r", run_id, error)
-                    return
-            await asyncio.sleep(LOOK)
+        """See :class:`RunQueue`. What is due later is found when it is due."""
+        if at is not None and at > utc_now():
+            return
+        self._wake([run_id])
+        if self._room() <= 0:
+            await self._notifier.send(RUNS, [run_id])
 
     def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
-        if self._worker is None or len(self._running) + len(self._begun) >= self._concurrency:
+        if self._crowded or self._room() <= 0:
             return False
-        self._begun[run_id] = asyncio.create_task(self._begin(run_id, thread_id, work), name=f"run {run_id}")
+        self._start(run_id, work)
         return True
 
     async def cancel(self, run_id: str) -> None:
         self._stop([run_id])
-        try:
-            await self._notifier.send(CANCEL, [run_id])
-        except Exception as error:
-            if not is_out_of_reach(error):
-                raise
-            logger.warning("No worker could be notified to stop run %s: %r", run_id, error)
+        await self._notifier.send(CANCEL, [run_id])
 
     async def start(self, execute: Execute, interrupt: Interrupt, *, concurrency: int) -> None:
         self._execute, self._interrupt, self._concurrency = execute, interrupt, concurrency
-        self._worker = JobWorker(
-            self._database,
-            {RUN: self._run},
-            concurrency=concurrency,
-            lease=LONG,
-            most_attempts=math.inf,
-            pause=lambda attempts: timedelta(seconds=retry_delay(attempts)),
-        )
-        self._worker.start()
-        self._notifier.listen(TASKS, lambda _: self._ring())
+        self._notifier.listen(RUNS, self._wake)
         self._notifier.listen(CANCEL, self._stop)
         self._helpers = [
-            asyncio.create_task(self._look_for_dead_workers(), name="tasks of dead workers"),
-            asyncio.create_task(self._sweep(), name="runs without a task"),
+            asyncio.create_task(self._look(execute), name="runs that are due"),
+            asyncio.create_task(self._watch(), name="frozen processes"),
         ]
 
     async def aclose(self, *, grace: float) -> None:
+        self._execute = None
         for helper in self._helpers:
             helper.cancel()
         await asyncio.gather(*self._helpers, return_exceptions=True)
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            await asyncio.gather(worker.aclose(grace=grace), end(self._begun.values(), grace))
+        await end(self._running.values(), grace)
 
-    async def _run(self, job: Job) -> None:
-        """Handler of the tasks."""
-        assert self._execute is not None
-        if (begun := self._begun.get(job.key)) is not None:
-            await asyncio.wait({begun})
-        self._running.add(job.key)
-        try:
-            await self._execute(job.key)
-        finally:
-            self._running.discard(job.key)
+    def _room(self) -> int:
+        return self._concurrency - len(self._running) if self._execute is not None else 0
 
-    async def _begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Execute a run without a task, which it gets when it does not come to its end here. Should this process die, the
-        sweep finds it."""
-        try:
-            await work()
-        except (Exception, asyncio.CancelledError) as error:
-            if not isinstance(error, asyncio.CancelledError):
-                logger.exception("Run %s could not be executed and is tried again.", run_id)
-            await self.defer(run_id, thread_id)
-        finally:
-            del self._begun[run_id]
+    def _wake(self, run_ids: Sequence[str] | None) -> None:
+        """None: what was sent is not known."""
+        for run_id in run_ids or ():
+            if run_id in self._running:
+                self._rung.add(run_id)
+            elif (rest := self._rests.get(run_id)) is not None:
+                rest.until = _now()
+        self._crowded |= self._room() <= 0
+        self._bell.set()
 
     def _stop(self, run_ids: Sequence[str] | None) -> None:
         """None: what was sent is not known, but every run can look for itself."""
-        here = {*self._running, *self._begun}
-        for run_id in here if run_ids is None else here.intersection(run_ids):
+        for run_id in self._running if run_ids is None else self._running.keys() & run_ids:
             if self._interrupt is not None:
                 self._interrupt(run_id)
 
-    def _ring(self) -> None:
-        if self._worker is not None:
-            self._worker.ring()
+    def _start(self, run_id: str, work: Callable[[], Awaitable[None]], *, taken: str | None = None) -> None:
+        """``taken``: the thread that was locked for it."""
+        self._running[run_id] = asyncio.create_task(self._run(run_id, work, taken), name=f"run {run_id}")
 
-    async def _write(self, statement: str, *values: Any) -> None:
-        """Change tasks, and tell the workers."""
+    async def _run(self, run_id: str, work: Callable[[], Awaitable[None]], taken: str | None) -> None:
+        rest = self._rests.setdefault(run_id, _Rest())
+        rest.times += 1
+        try:
+            await work()
+        except Exception:
+            logger.exception("Run %s could not be executed; trying again in %.0f s.", run_id, retry_delay(rest.times))
+        finally:
+            if taken is not None:
+                self._lock.leave(taken)
+            del self._running[run_id]
+            rest.until = _now() + (0 if run_id in self._rung else retry_delay(rest.times))
+            self._rung.discard(run_id)
+            self._bell.set()
 
-        def change(connection: Connection) -> None:
-            if sql.execute(connection, statement, *values).rowcount:
-                self._notifier.within(connection, TASKS, [RUN])
+    async def _look(self, execute: Execute) -> None:
+        while True:
+            self._bell.clear()
+            try:
+                if await self._take(execute):
+                    continue
+            except Exception:
+                logger.exception("Runs that are due could not be looked for; trying again.")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK):
+                    await self._bell.wait()
 
-        await self._database.write(change)
-        self._ring()
+    async def _take(self, execute: Execute) -> bool:
+        """Begin what is due, as far as there is room. Return whether there may be more."""
+        room = min(AT_ONCE, self._room())
+        if room <= 0:
+            return False
+        found = await self._lock.take(DUE, {"now": utc_now(), "but": self._not_now(), "most": room})
+        for run_id, thread_id in found:
+            self._start(run_id, partial(execute, run_id), taken=thread_id)
+        self._crowded = len(found) == room
+        return self._crowded
 
-    # what got lost --------------------------------------------------------------------------------------------------
+    def _not_now(self) -> list[str]:
+        """Return the runs that are executed here, or were a moment ago."""
+        now = _now()
+        for run_id in [run_id for run_id, rest in self._rests.items() if rest.until < now - REMEMBERED]:
+            if run_id not in self._running:
+                del self._rests[run_id]
+        return [*self._running, *(run_id for run_id, rest in self._rests.items() if rest.until > now)]
 
-    async def _look_for_dead_workers(self) -> None:
-        """Give tasks to others whose worker does not hold the thread: it died, is frozen, or lost its connection and let go."""
-        free: dict[Any, int] = {}
+    # frozen processes -----------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Let others take the runs of a process that is frozen."""
         silent: dict[Any, int] = {}
         while True:
-            await asyncio.sleep(LOOK)
             try:
-                silent = _counted(silent, await self._rows(FROZEN, LEASE))
-                for pid in [pid for (pid, _), looks in silent.items() if looks >= LOOKS]:
-                    logger.warning("A worker has shown no sign of life for %d s: others take its runs.", LEASE)
-                    await self._rows(END_FROZEN, LEASE, pid)
-                free = _counted(free, await self._rows(_ORPHANS))
-                for job_id, attempts in [job for job, looks in free.items() if looks >= LOOKS]:
-                    logger.warning("The worker of task %d is gone, another one goes on.", job_id)
-                    await self._write(_FREE, job_id, attempts)
-            except Exception as error:
-                if not is_out_of_reach(error):
-                    logger.exception("Tasks of dead workers could not be looked for.")
+                async with self._lock.hold("", WATCHER, wait=0):
+                    while True:
+                        silent = await self._end_frozen(silent)
+                        await asyncio.sleep(WATCH)
+            except ThreadBusyError:
+                silent = await self._end_frozen(silent)
+            except LockLostError:
+                silent = {}
+            await asyncio.sleep(WATCH_OTHERS)
 
-    async def _sweep(self) -> None:
-        """Enqueue runs that have no task, and whose thread has no holder: the notice was lost, or no worker was free when their
-        thread became free."""
-        while True:
-            await asyncio.sleep(self._sweep_seconds)
-            try:
-                for run_id, thread_id in await self._unfinished():
-                    await self._write(_ENQUEUE_LOST, run_id, thread_id, utc_now(), thread_id)
-            except Exception as error:
-                if not is_out_of_reach(error):
-                    logger.exception("Runs that were left over could not be looked for.")
+    async def _end_frozen(self, silent: dict[Any, int]) -> dict[Any, int]:
+        """Return how often in a row each session was found silent."""
+        try:
+            silent = {tuple(row): silent.get(tuple(row), 0) + 1 for row in await self._rows(FROZEN, LEASE)}
+            for pid in [pid for (pid, _), looks in silent.items() if looks >= LOOKS]:
+                logger.warning("A process has shown no sign of life for %d s: others take its runs.", LEASE)
+                await self._rows(END_FROZEN, LEASE, pid)
+        except Exception as error:
+            if not is_out_of_reach(error):
+                logger.exception("Frozen processes could not be looked for.")
+        return silent
 
     async def _rows(self, query: str, *values: Any) -> Sequence[tuple[Any, ...]]:
         return await self._database.read(lambda connection: sql.execute(connection, query, *values).fetchall())
 
 
-_ENQUEUE = f"""INSERT INTO jobs (kind, key, payload, due_at, attempts)
-SELECT '{RUN}', ?, jsonb_build_object('thread_id', ?::text), ?, 0"""
+@dataclass(slots=True)
+class _Rest:
+    """How often a run was executed here in a row, and until when, by the loop's clock, it is left alone."""
 
-_OFFER = f"""{_ENQUEUE} ON CONFLICT (kind, key) DO UPDATE
-SET due_at = LEAST(jobs.due_at, excluded.due_at), attempts = 0, error = NULL"""
-
-_ENQUEUE_LOST = f"{_ENQUEUE} WHERE NOT {IS_HELD.format(name='?')} ON CONFLICT DO NOTHING"
-
-_ORPHANS = f"""SELECT id, attempts FROM jobs
-WHERE kind = '{RUN}' AND leased_until IS NOT NULL AND NOT {IS_HELD.format(name="payload->>'thread_id'")}"""
-
-_FREE = "UPDATE jobs SET leased_until = NULL WHERE id = ? AND attempts = ?"
+    times: int = 0
+    until: float = 0.0
 
 
-def _counted(seen: dict[Any, int], rows: Sequence[tuple[Any, ...]]) -> dict[Any, int]:
-    """How often in a row each was there."""
-    return {tuple(row): seen.get(tuple(row), 0) + 1 for row in rows}
+def _now() -> float:
+    return asyncio.get_running_loop().time()

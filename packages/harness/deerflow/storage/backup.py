@@ -39,7 +39,7 @@ from deerflow.config.document import parse_yaml, read_text
 from deerflow.config.env import mask_secrets
 from deerflow.storage import rollback
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
-from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, versions_of
+from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, plain_url, versions_of
 
 _MANIFEST = "deerflow-backup.json"
 _DIGESTS = "deerflow-digests.json"
@@ -221,7 +221,7 @@ def database_copy(location: str, work: Path) -> Iterator[str]:
     import psycopg
     from psycopg import sql
 
-    server, name = _plain(location), f"deerflow_trial_{os.getpid()}"
+    server, name = plain_url(location), f"deerflow_trial_{os.getpid()}"
     with explained(location), psycopg.connect(server, autocommit=True) as connection:
         connection.execute(
             sql.SQL("CREATE DATABASE {} ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0").format(sql.Identifier(name))
@@ -555,7 +555,7 @@ def _load(url: str, source: Path, *, resume: bool) -> None:
         "pg_restore", url, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", str(source)
     )
     if not resume:
-        with explained(url), psycopg.connect(_plain(url)) as connection:
+        with explained(url), psycopg.connect(plain_url(url)) as connection:
             connection.execute(_INTERRUPT)
 
 
@@ -568,7 +568,7 @@ def _run_tool(tool: str, url: str, *arguments: str) -> None:
             "Ubuntu: apt install postgresql-client) and try again."
         )
     # Arguments are visible to everyone on the machine, the environment is not.
-    known = {key: str(value) for key, value in conninfo_to_dict(_plain(url)).items()}
+    known = {key: str(value) for key, value in conninfo_to_dict(plain_url(url)).items()}
     environment = {name: known.pop(key) for key, name in _VARIABLES.items() if key in known}
     target = ["--dbname", make_conninfo(**known)] if known else []
     done = subprocess.run(
@@ -579,7 +579,3 @@ def _run_tool(tool: str, url: str, *arguments: str) -> None:
 
 
 _VARIABLES = {"password": "PGPASSWORD", "sslpassword": "PGSSLPASSWORD"}
-
-
-def _plain(url: str) -> str:
-    return "postgresql://" + url.split("://", 1)[1]

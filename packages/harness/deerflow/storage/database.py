@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ import orjson
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
-from deerflow.storage.errors import DatabaseError, check_encoding, explained
-from deerflow.storage.migrate import exclusive, is_current, upgrade
+from deerflow.storage.errors import DatabaseError, check_encoding, check_sessions, explained
+from deerflow.storage.migrate import exclusive, is_current, plain_url, upgrade
 from deerflow.storage.sql import dumps
 from deerflow.storage.sqlite_thread import SqliteThread
 from deerflow.storage.tables import CHECKPOINTS
@@ -45,10 +45,16 @@ class Load:
 BROWSE_SECONDS = 10
 """How long the database may work on what a person searches."""
 
+# A process that freezes in the middle of a transaction lets go of its rows when others take its runs.
+_WRITE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '15s'"
+_BROWSE = f"{_WRITE}; SET LOCAL statement_timeout = '{BROWSE_SECONDS}s'"
+
 
 class Database:
     """Args:
     location: the path of a SQLite file, ``:memory:``, or a URL ``postgresql://…``.
+    direct: the URL of the same database without the pooler that ``location`` names, which may pool transactions: for locks and
+        notices, which need a session.
     pool_size: connections to PostgreSQL.
     users_dir: where the files of its threads are. If there are some, an empty SQLite file is refused.
     filling: a transfer into it goes on; nothing else may use it.
@@ -57,17 +63,25 @@ class Database:
     """
 
     def __init__(
-        self, location: Path | str, *, pool_size: int = 5, users_dir: Path | None = None, filling: bool = False
+        self,
+        location: Path | str,
+        *,
+        direct: str = "",
+        pool_size: int = 5,
+        users_dir: Path | None = None,
+        filling: bool = False,
     ) -> None:
         self.location = str(location)
         self._is_current = partial(is_current, filling=filling)
         self.is_postgres = self.location.startswith(("postgresql://", "postgres://", "postgresql+"))
-        if self.is_postgres:  # SQLAlchemy's names of drivers are not for psycopg
-            self.location = "postgresql://" + self.location.split("://", 1)[1]
+        if self.is_postgres:
+            self.location = plain_url(self.location)
+        self.direct = plain_url(direct) if self.is_postgres and direct else self.location
+        """Where a session is ours alone."""
         self._migrated = False
         self._connections: _Sqlite | _Postgres
         if self.is_postgres:
-            self._connections = _Postgres(self.location, pool_size)
+            self._connections = _Postgres(self.location, self.direct, pool_size)
         else:
             self._connections = _Sqlite(self.location, users_dir)
 
@@ -108,6 +122,8 @@ class Database:
         if self._migrated:
             return
         with explained(self.location):
+            if isinstance(self._connections, _Postgres):
+                await asyncio.wrap_future(self._connections.check())
             if not await asyncio.wrap_future(self._connections.submit(self._is_current, "read")):
                 await asyncio.wrap_future(self._connections.upgrade())
         self._migrated = True
@@ -183,14 +199,25 @@ class _Sqlite:
 
 
 class _Postgres:
-    """Two pools of connections, so that people who search take none from runs."""
+    """Two pools of connections, so that people who search take none from runs.
 
-    def __init__(self, url: str, pool_size: int) -> None:
-        self.runs = _Pool(url, pool_size)
-        self._people = _Pool(url, pool_size, {"statement_timeout": f"{BROWSE_SECONDS}s"})
+    Nothing is set in a session but what a pooler of transactions keeps for each client: settings are those of a transaction.
+    """
+
+    def __init__(self, url: str, direct: str, pool_size: int) -> None:
+        self._url, self._direct = url, direct
+        self.runs = _Pool(url, pool_size, prepares=direct == url)
+        self._people = _Pool(url, pool_size, prepares=direct == url)
 
     def submit(self, job: Job[T], purpose: Purpose, *, durable: bool = True) -> Future[T]:
-        return (self._people if purpose == "browse" else self.runs).submit(job, writes=purpose == "write")
+        pool = self._people if purpose == "browse" else self.runs
+        return pool.submit(job, begin={"read": None, "browse": _BROWSE, "write": _WRITE}[purpose])
+
+    def check(self) -> Future[None]:
+        """Raise DatabaseError if sessions are not what they must be."""
+        return self.runs.submit(
+            lambda connection: check_sessions(connection.connection.driver_connection, self._url, self._direct)
+        )
 
     def upgrade(self) -> Future[None]:
         return self.submit(upgrade, "write")
@@ -207,18 +234,15 @@ class _Pool:
     """Threads with a connection to PostgreSQL each: psycopg's asynchronous connections take three times the CPU.
 
     Args:
-        settings: of each session.
+        prepares: statements that come often. A pooler of transactions would send them to sessions that do not know them.
     """
 
-    def __init__(self, url: str, size: int, settings: Mapping[str, str] = {}) -> None:
-        # For any other zone psycopg reads a file.
-        # A process that freezes in the middle of a transaction lets go of its rows when others take its runs.
-        self._settings = {"timezone": "UTC", "idle_in_transaction_session_timeout": "15s", **settings}
+    def __init__(self, url: str, size: int, *, prepares: bool) -> None:
         self._engine = _engine(
             url.replace("://", "+psycopg://", 1),
             poolclass=NullPool,
             isolation_level="AUTOCOMMIT",
-            connect_args={"client_encoding": "utf8"},
+            connect_args={"client_encoding": "utf8", **({} if prepares else {"prepare_threshold": None})},
         )
         self._size = size
         self._threads = ThreadPoolExecutor(size, "deerflow-postgres")
@@ -231,8 +255,12 @@ class _Pool:
     def load(self) -> Load:
         return Load(len(self._open), self._size, self._threads._work_queue.qsize())
 
-    def submit(self, job: Job[T], *, writes: bool) -> Future[T]:
-        return self._threads.submit(self._run, job, writes)
+    def submit(self, job: Job[T], *, begin: str | None = None) -> Future[T]:
+        """``begin``: what begins a transaction around the job, if there is to be one."""
+        return self._threads.submit(self._run, job, begin)
+
+    def write(self, job: Job[T]) -> Future[T]:
+        return self.submit(job, begin=_WRITE)
 
     def once(self, name: str, work: Callable[[], None]) -> None:
         """Do ``work`` unless it was done before. To be called by a job."""
@@ -246,24 +274,24 @@ class _Pool:
         while self._open:
             self._open.pop().close()
 
-    def _run(self, job: Job[T], writes: bool) -> T:
+    def _run(self, job: Job[T], begin: str | None) -> T:
         known: Connection | None = getattr(self._of_thread, "connection", None)
         connection = known or self._connect()
         raw: Any = connection.connection.driver_connection
         begun = False
         try:
-            if writes:
-                raw.execute("BEGIN")
+            if begin is not None:
+                raw.execute(begin, prepare=False)
                 begun = True
             result = job(connection)
-            if writes:
+            if begun:
                 raw.execute("COMMIT")
             return result
         except BaseException:
             # The server may have closed it since it was last used; then nothing was done.
             if self._is_usable(connection) or known is None or begun:
                 raise
-        return self._run(job, writes)
+        return self._run(job, begin)
 
     def _connect(self) -> Connection:
         made = self._engine.connect()
@@ -273,8 +301,7 @@ class _Pool:
         except DatabaseError:
             made.close()
             raise
-        for setting in self._settings.items():
-            raw.execute("SELECT set_config(%s, %s, false)", setting)
+        raw.execute("SET timezone = 'UTC'")  # for any other psycopg reads a file
         self._of_thread.connection = made
         self._open.add(made)
         return made

@@ -117,6 +117,35 @@ def check_encoding(encoding: str | None) -> None:
         )
 
 
+def check_sessions(connection: Any, url: str, direct: str) -> None:
+    """Raise DatabaseError unless sessions at ``direct`` are ours alone, and of the database of ``connection``, which is to ``url``."""
+    import psycopg
+
+    if direct == url and connection.info.backend_pid == _value(connection, "SELECT pg_backend_pid()"):
+        return
+    options: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+    with psycopg.connect(direct, **options) as one, psycopg.connect(direct, **options) as other:
+        if _value(one, _SAME) != _value(connection, _SAME):
+            raise DatabaseError(
+                "`database.postgres_direct_url` and `database.postgres_url` name different databases. Let both name the same one on the "
+                "same server, the first without the pooler."
+            )
+        pids = [_value(each, "SELECT pg_backend_pid()") for each in (one, other) * 3]
+        if set(pids[::2]) & set(pids[1::2]) or len(set(pids)) > 2:
+            raise DatabaseError(
+                "A pooler in front of PostgreSQL gives each transaction another session, which loses the locks of threads. Let "
+                "`database.postgres_direct_url` name PostgreSQL itself, or a pooler of sessions; `postgres_url` may stay as it is."
+            )
+
+
+_SAME = """SELECT (oid, extract(epoch FROM pg_postmaster_start_time()))::text FROM pg_database
+WHERE datname = current_database()"""
+
+
+def _value(connection: Any, query: str) -> Any:
+    return connection.execute(query, prepare=False).fetchone()[0]
+
+
 def is_out_of_reach(error: BaseException) -> bool:
     """Whether the database server could not be reached, so that nobody knows what became of the last statement."""
     cause: Any = getattr(error, "orig", None) or error
@@ -187,6 +216,7 @@ def _postgres_remedy(error: Any) -> str | None:
     if isinstance(error, psycopg.OperationalError) and (state is None or state[:2] in _UNREACHABLE):
         return (
             f"PostgreSQL cannot be reached: {str(error).strip()}\n"
-            "Make sure that it runs and that `database.postgres_url` names its host, port, user, password and database."
+            "Make sure that it runs and that `database.postgres_url` (and `postgres_direct_url`, if it is set) names its host, port, "
+            "user, password and database."
         )
     return None

@@ -17,15 +17,22 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
-from deerflow.storage.errors import DatabaseError, ForeignDatabaseError, NewerDatabaseError, check_encoding, explained
+from deerflow.storage.errors import (
+    DatabaseError,
+    ForeignDatabaseError,
+    NewerDatabaseError,
+    check_encoding,
+    check_sessions,
+    explained,
+)
 from deerflow.storage.sqlite_thread import check_file, unchanged
 
 logger = logging.getLogger(__name__)
 
-HEAD = "0020"
+HEAD = "0021"
 """The newest migration. Numbers, so that what is newer than this program can be told from what is older."""
 
-READABLE_FROM = "0020"
+READABLE_FROM = "0021"
 """The oldest program, by its HEAD, that can work with the tables of HEAD. A migration that only adds what older programs
 ignore (a table, a column that may be empty) leaves it; any other raises it to its own number."""
 
@@ -146,11 +153,21 @@ def _readable(version: str, readable_from: str) -> str:
     return version
 
 
-def versions_of(location: str) -> tuple[str, str]:
-    """Return the version of a database's tables, and the oldest program's that can use them. Blocks. Raises DatabaseError."""
+def plain_url(url: str) -> str:
+    """Return what psycopg understands: names of drivers are SQLAlchemy's."""
+    return "postgresql://" + url.split("://", 1)[1]
+
+
+def versions_of(location: str, direct: str = "") -> tuple[str, str]:
+    """Return the version of a database's tables, and the oldest program's that can use them. Blocks. Raises DatabaseError.
+
+    Args:
+        direct: its URL without a pooler in between, if there is one.
+    """
     if "://" in location:
         options = {"client_encoding": "utf8", "connect_timeout": 10}
-        engine = create_engine(f"postgresql+psycopg://{location.split('://', 1)[1]}", connect_args=options)
+        location = plain_url(location)
+        engine = create_engine(location.replace("://", "+psycopg://", 1), connect_args=options)
     else:
         address = unchanged(Path(location))
         engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=NullPool)
@@ -159,17 +176,18 @@ def versions_of(location: str) -> tuple[str, str]:
             if connection.dialect.name == "postgresql":
                 raw: Any = connection.connection.driver_connection
                 check_encoding(raw.info.parameter_status("server_encoding"))
+                check_sessions(raw, location, plain_url(direct or location))
             _check_finished(connection)
             return _versions(connection)
     finally:
         engine.dispose()
 
 
-def check_usable(location: str, users_dir: Path) -> str:
+def check_usable(location: str, users_dir: Path, direct: str = "") -> str:
     """Return the version of a database's tables, or raise the DatabaseError that a server would. Writes nothing. Blocks."""
     if "://" not in location:
         check_file(Path(location), users_dir)
-    return _readable(*versions_of(location))
+    return _readable(*versions_of(location, direct))
 
 
 def _versions(connection: Connection) -> tuple[str, str]:

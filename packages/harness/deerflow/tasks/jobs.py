@@ -173,8 +173,6 @@ class JobWorker:
         wrong moment. Whatever it raises, except HopelessError, is a reason to try again later.
     concurrency: jobs of a kind at a time; those that wait for a slow service hold up no others.
     lease: how long a job is held without a sign of life; it is renewed while its handler works.
-    most_attempts: after so many a job that fails is given up.
-    pause: how long to wait after that many attempts.
     """
 
     def __init__(
@@ -184,16 +182,12 @@ class JobWorker:
         *,
         concurrency: int = 4,
         lease: timedelta = LEASE,
-        most_attempts: float = MAX_ATTEMPTS,
-        pause: Callable[[int], timedelta] | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._database = database
         self._handlers = dict(handlers)
         self._concurrency = concurrency
         self._lease = lease
-        self._most_attempts = most_attempts
-        self._pause = pause or backoff
         self._clock = clock
         self._bell = asyncio.Event()
         self._working: dict[asyncio.Task[None], _Held] = {}
@@ -293,8 +287,8 @@ class JobWorker:
             await self._failed(job, outcome)
 
     async def _handle(self, job: Job) -> None:
-        if job.attempts > self._most_attempts:
-            raise HopelessError(f"{self._most_attempts} processes died or lost their lease while they worked on it.")
+        if job.attempts > MAX_ATTEMPTS:
+            raise HopelessError(f"{MAX_ATTEMPTS} processes died or lost their lease while they worked on it.")
         await self._handlers[job.kind](job)
 
     async def _renew(self, held: _Held, handling: asyncio.Future[None]) -> None:
@@ -312,11 +306,11 @@ class JobWorker:
                 held.job = renewed
 
     async def _failed(self, job: Job, error: BaseException) -> None:
-        if job.attempts >= self._most_attempts:
+        if job.attempts >= MAX_ATTEMPTS:
             logger.error("Gave up on %s %s after %d attempts.", job.kind, job.key, job.attempts, exc_info=error)
             await self._settle(complete, job)
             return
-        retry_at = self._clock() + self._pause(job.attempts)
+        retry_at = self._clock() + backoff(job.attempts)
         logger.info("%s %s failed, again at %s: %s", job.kind, job.key, retry_at.isoformat(), error)
         text = f"{type(error).__name__}: {error}"[:1000]
         await self._settle(fail, job, text, retry_at)

@@ -228,7 +228,7 @@ def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
     try:
         if not is_postgres and file.exists():
             _check_pages(file)
-        version = check_usable(location, paths.users_dir)
+        version = check_usable(location, paths.users_dir, config.database.postgres_direct_url)
     except sqlite3.Error as error:
         yield "database", "bad", f"{file}: {error}", database_failure(error).remedy
     except DatabaseError as error:

@@ -36,7 +36,7 @@ def channels(config: AppConfig, paths: Paths) -> Iterator[tuple[Any, ...]]:
         yield kind, "bad", why, _FIXES["misconfigured"]
     if read.unused:
         yield "note", "warn", f"channels.{', channels.'.join(read.unused)} have no effect here."
-    location = config.database.location(paths.data_dir, config.origin.project_root)
+    location = config.database.location(paths.data_dir, config.origin.project_root, direct=True)
     if config.database.backend == "sqlite" and not Path(location).exists():
         return
     for row in asyncio.run(_rows(location, paths)):

@@ -66,7 +66,13 @@ def serve(
     except SettingsError as error:
         raise usage_failure(str(error)) from error
     config_now = source.current()
-    database = Database(location_of(source, paths), pool_size=config_now.database.pool_size, users_dir=paths.users_dir)
+    stored = config_now.database
+    database = Database(
+        stored.location(paths.data_dir, config_now.origin.project_root),
+        direct=stored.postgres_direct_url,
+        pool_size=stored.pool_size,
+        users_dir=paths.users_dir,
+    )
 
     def make_runtime() -> Runtime:
         from deerflow.runtime import Runtime
@@ -313,8 +319,9 @@ async def _prune(runtime: Runtime, policy: RetentionPolicy, dry_run: bool) -> di
 
 
 def location_of(source: ConfigSource, paths: Paths) -> str:
+    """Return where commands that do one thing alone find the database."""
     config = source.current()
-    return str(config.database.location(paths.data_dir, config.origin.project_root))
+    return str(config.database.location(paths.data_dir, config.origin.project_root, direct=True))
 
 
 THRESHOLDS = (2_000, 10, 20)

@@ -233,10 +233,6 @@ class Engine:
                 await asyncio.sleep(0.02)
                 unsent, self._unsent = list(self._unsent), set()
                 await notifier.send(_CHANNEL, unsent)
-        except Exception:
-            logger.warning(
-                "Other processes could not be notified of a message; they look within seconds.", exc_info=True
-            )
         finally:
             self._sending = None
 

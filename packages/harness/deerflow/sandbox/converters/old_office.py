@@ -10,14 +10,14 @@ from pathlib import Path
 
 from deerflow.sandbox.converters.program import Unreadable
 
-NEW = {"doc": ("docx", "MS Word 97"), "ppt": ("pptx", "MS PowerPoint 97")}
-"""For each kind: today's kind, and LibreOffice's name of the filter that reads it. Without a filter it reads a damaged
-file as plain text."""
+NEW = {"doc": "docx", "ppt": "pptx"}
+READERS = {"doc": "MS Word 97", "ppt": "MS PowerPoint 97"}
+"""LibreOffice's names of its filters. Without one it reads a damaged file as plain text."""
 
 
 def renewed(data: bytes, kind: str, until: float) -> bytes:
     """Return the file in today's format. Raises Unreadable and subprocess.TimeoutExpired."""
-    new, reader = NEW[kind]
+    new = NEW[kind]
     advice = f"Ask for it as .{new}, or as PDF."
     if (office := shutil.which("soffice") or shutil.which("libreoffice")) is None:
         raise Unreadable(f"has the format of Office 97, for which no program (LibreOffice) is installed here. {advice}")
@@ -29,7 +29,7 @@ def renewed(data: bytes, kind: str, until: float) -> bytes:
             office,
             "--headless",
             profile,
-            f"--infilter={reader}",
+            f"--infilter={READERS[kind]}",
             "--convert-to",
             new,
             "--outdir",

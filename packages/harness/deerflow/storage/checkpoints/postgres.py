@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, LiteralString, TypeVar
 
+import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     ChannelVersions,
@@ -189,11 +190,11 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
     async def _saver(self, work: Callable[[PostgresSaver], T]) -> T:
         def job(connection: Any) -> T:
             raw = connection.connection.driver_connection
-            self._database.postgres.once("checkpoints", lambda: _set_up(raw))
+            self._database.postgres.once("checkpoints", lambda: _set_up(raw, self._database.direct))
             return work(_FencedSaver(raw, self.serde, self._fence))
 
         with explained(self._database.location):
-            return await to_its_end(asyncio.wrap_future(self._database.postgres.submit(job, writes=False)))
+            return await to_its_end(asyncio.wrap_future(self._database.postgres.submit(job)))
 
     async def _transaction(self, work: Callable[[Any], None]) -> None:
         def job(connection: Any) -> None:
@@ -203,7 +204,7 @@ class PostgresCheckpointer(BasePostgresSaver, Checkpointer):
 
         await self._saver(lambda _: None)  # the tables are there
         with explained(self._database.location):
-            await to_its_end(asyncio.wrap_future(self._database.postgres.submit(job, writes=True)))
+            await to_its_end(asyncio.wrap_future(self._database.postgres.write(job)))
 
 
 class _FencedSaver(PostgresSaver):
@@ -222,9 +223,14 @@ class _FencedSaver(PostgresSaver):
             raise LockLostError("Another process has taken over the run.") from None
 
 
-def _set_up(connection: Any) -> None:
-    if _is_set_up(connection):
-        return
+def _set_up(connection: Any, url: str) -> None:
+    """Make LangGraph's tables, in a session of its own: its lock must outlive transactions."""
+    if not _is_set_up(connection):
+        with psycopg.connect(url, autocommit=True, connect_timeout=10) as session:
+            _set_up_alone(session)
+
+
+def _set_up_alone(connection: Any) -> None:
     while not _value(connection, "SELECT pg_try_advisory_lock(%s)", _LOCK):
         time.sleep(_LOOK_AGAIN)
     try:

@@ -25,17 +25,8 @@ def renewed(data: bytes, kind: str, until: float) -> bytes:
         old, made = Path(folder) / f"old.{kind}", Path(folder) / f"old.{new}"
         old.write_bytes(data)
         profile = f"-env:UserInstallation=file://{folder}/profile"
-        command = [
-            office,
-            "--headless",
-            profile,
-            f"--infilter={READERS[kind]}",
-            "--convert-to",
-            new,
-            "--outdir",
-            folder,
-            str(old),
-        ]
+        convert = ["--convert-to", new, "--outdir", folder, str(old)]
+        command = [office, "--headless", profile, f"--infilter={READERS[kind]}", *convert]
         left = max(1.0, until - time.monotonic())
         done = subprocess.run(command, capture_output=True, timeout=left)
         if not made.is_file():

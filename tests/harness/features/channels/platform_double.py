@@ -297,7 +297,8 @@ class DoubleAdapter(HttpAdapter):
 
 
 class Echo:
-    """Answers ``text`` by ``re:text``, as a run would: a placeholder with the row, the text a moment later."""
+    """Answers ``text`` by ``re:text``, as a run would: a placeholder with the row, the text a moment later; one turn of a
+    place after the other."""
 
     def __init__(self, engine: Engine, database: Database, *, step: float = 0.0, holds: bool = False) -> None:
         self.engine = engine
@@ -310,6 +311,7 @@ class Echo:
         self.handled: list[str] = []
         self.undelivered_rows: list[OutboxRow] = []
         self.tasks: set[asyncio.Task[None]] = set()
+        self._turns = defaultdict[Place, asyncio.Lock](asyncio.Lock)
 
     async def handle(self, row: InboxRow) -> None:
         event: Any = row.event
@@ -325,7 +327,7 @@ class Echo:
 
         if await self._database.write(job):
             self.engine.wake(row.connection_id)
-            await self.resume(row.connection_id, turn)
+            self._begin(row.connection_id, turn, event.place)
 
     async def click(self, row: InboxRow) -> None:
         event: Any = row.event
@@ -333,22 +335,27 @@ class Echo:
             self.clicks.append(event.key)
 
     async def resume(self, connection_id: str, turn: str) -> None:
-        task = asyncio.create_task(self._answer(connection_id, turn))
+        (row,) = await self._database.read(self.engine.inbox.of_run, turn)
+        self._begin(connection_id, turn, row.event.place)
+
+    def _begin(self, connection_id: str, turn: str, place: Place) -> None:
+        task = asyncio.create_task(self._answer(connection_id, turn, place))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _answer(self, connection_id: str, turn: str) -> None:
-        await self.may_end.wait()
-        await asyncio.sleep(self._step)
+    async def _answer(self, connection_id: str, turn: str, place: Place) -> None:
+        async with self._turns[place]:
+            await self.may_end.wait()
+            await asyncio.sleep(self._step)
 
-        def job(connection: Connection) -> None:
-            (row,) = self.engine.inbox.of_run(connection, turn)
-            event: Any = row.event
-            target = Target(connection_id, event.place, event.wake)
-            self.engine.outbox.replace(connection, target, turn, 0, f"re:{event.text}", is_final=True)
-            self.engine.inbox.answered(connection, turn)
+            def job(connection: Connection) -> None:
+                (row,) = self.engine.inbox.of_run(connection, turn)
+                event: Any = row.event
+                target = Target(connection_id, event.place, event.wake)
+                self.engine.outbox.replace(connection, target, turn, 0, f"re:{event.text}", is_final=True)
+                self.engine.inbox.answered(connection, turn)
 
-        await self._database.write(job)
+            await self._database.write(job)
         self.engine.wake(connection_id)
 
     def undelivered(self, connection: Connection, row: OutboxRow) -> None:

@@ -29,7 +29,7 @@ THINKS = 2.0
 PACE = 10
 """Milliseconds between tokens where single ones are to be seen."""
 TURNS = 200
-STEADY = 1500
+STEADY = 5000
 """Runs after which memory is read."""
 TOKEN = b"tok00"
 MODES = ("messages-tuple", "updates")

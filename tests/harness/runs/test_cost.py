@@ -17,7 +17,7 @@ from deerflow.storage.database import Database
 from deerflow.tasks.jobs import next_due
 
 MOST_JOBS = 8
-BY_THE_CLOCK = {"write Flusher.write.<locals>.job", "write Notifier.send.<locals>.<lambda>"}
+BY_THE_CLOCK = {"write Flusher.write.<locals>.job", "write _notify"}
 """What is written of a run and sent to other processes now and then: the longer it takes, the more often. Each counts once."""
 
 asks: ContextVar[list[str] | None] = ContextVar("asks", default=None)

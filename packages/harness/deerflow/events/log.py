@@ -213,10 +213,11 @@ class _Reader:
             if writer is not None and writer.floor > self.cursor:
                 await self._catch_up(writer, others)
                 continue
-            exhausted = self.exhausted
-            if exhausted is None and writer is not None and writer.live:
-                exhausted = writer.others
-            if exhausted == others:
+            # What comes while a writer here is live is in its buffer: who takes the thread away ends that, and notifies.
+            if writer is not None and writer.live:
+                if self.exhausted is None or self.exhausted >= writer.others:
+                    return []
+            elif self.exhausted == others:
                 return []
             if not await self._read_page():
                 self.exhausted = others

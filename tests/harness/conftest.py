@@ -25,7 +25,7 @@ def endpoint() -> Iterator[ScriptedOpenAI]:
 def settings(request: pytest.FixtureRequest, endpoint: ScriptedOpenAI) -> dict[str, Any]:
     database: dict[str, Any] = {"backend": request.param}
     if request.param == "postgres":
-        database["postgres_url"] = request.getfixturevalue("postgres_url")
+        database["postgres_url"] = request.getfixturevalue("migrated_url")
     return {
         "models": [
             {

@@ -62,9 +62,8 @@ async def site_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
         await log.aclose()
         await database.aclose()
         return
-    url = request.getfixturevalue("postgres_url")
+    url = request.getfixturevalue("migrated_url")
     databases = [Database(url), Database(url)]
-    await databases[0].migrate()
     notifiers = [Notifier(database) for database in databases]
     logs = [EventLog(database, notifier) for database, notifier in zip(databases, notifiers, strict=True)]
     yield Site(logs[0], logs[1], databases[0])

@@ -11,6 +11,7 @@ For benchmarks it is a process of its own: ``python -m bench.scripted_openai --p
 
 ==============================  ==================================================================
 ``POST /v1/chat/completions``   streaming and not; queued replies first, then scenario markers
+``POST /v1/audio/transcriptions`` what :attr:`ScriptedOpenAI.speech` holds, for a form with a file and a model
 ``GET /v1/models``              the models' list
 ``GET /stats``                  bytes and prefix stability by kind, the server's own CPU seconds
 ``GET /log?since=N``            a summary per request
@@ -33,6 +34,8 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from email.parser import BytesParser
+from email.policy import HTTP
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -105,6 +108,10 @@ class ScriptedOpenAI:
         self.rule_books: Mapping[str, RuleBook] = {}
         """By host: what the vendor there refuses is refused. Clients reach a vendor's host with the endpoint as their proxy."""
         self.refusals: list[HttpError] = []
+        self.speech: str | HttpError = "Hello from the microphone."
+        """What transcriptions hear, or are refused with."""
+        self.sounds: list[dict[str, bytes]] = []
+        """Forms of transcriptions: `file`, `filename`, `model` and the like."""
         self.delay = 0.0
         self.first_delay = 0.0
         self._queues: dict[str | None, deque[Scripted]] = defaultdict(deque)
@@ -231,6 +238,8 @@ class ScriptedOpenAI:
             case "GET", "/v1/models" | "/models":
                 entries = [{"id": id_, "object": "model", "created": 1, "owned_by": "scripted"} for id_ in self.models]
                 return wire.json_response({"object": "list", "data": entries})
+            case "POST", "/v1/audio/transcriptions":
+                return self.transcribe(body, headers)
             case "GET", "/stats":
                 return wire.json_response(self.statistics())
             case "GET", "/log":
@@ -253,6 +262,18 @@ class ScriptedOpenAI:
             case "GET", "/" | "/health":
                 return wire.json_response({"ok": True, "pid": os.getpid()})
         return wire.error_response(HttpError(404, f"{method} {path} is not served by the scripted endpoint."))
+
+    def transcribe(self, body: bytes, headers: Mapping[str, str]) -> wire.Response:
+        """Answer a form (multipart) with what was heard in its file, as OpenAI does."""
+        if not self.admits(headers):
+            return wire.error_response(HttpError(401))
+        form = _form(body, headers.get("content-type", ""))
+        if not form.get("file") or form.get("model", b"").decode() not in self.models:
+            return wire.error_response(HttpError(404 if form.get("file") else 400))
+        self.sounds.append(form)
+        if isinstance(self.speech, HttpError):
+            return wire.error_response(self.speech)
+        return wire.json_response({"text": self.speech})
 
     def _dump(self, query: dict[str, list[str]]) -> bytes:
         number = int(query.get("n", ["0"])[0])
@@ -278,6 +299,19 @@ class ScriptedOpenAI:
             transport.abort()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
+
+
+def _form(body: bytes, content_type: str) -> dict[str, bytes]:
+    """The fields of a multipart form; the name of a file is ``filename``."""
+    message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body)
+    form: dict[str, bytes] = {}
+    for part in message.iter_parts() if message.is_multipart() else ():
+        name = str(part.get_param("name", "", header="content-disposition"))
+        content = part.get_payload(decode=True)
+        form[name] = content if isinstance(content, bytes) else b""
+        if filename := part.get_filename():
+            form["filename"] = filename.encode()
+    return form
 
 
 def _holds_key(request: dict[str, Any], key: str) -> bool:

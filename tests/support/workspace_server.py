@@ -1,7 +1,7 @@
 """A gateway for looking at the workspace: real sandbox, keyword agent, one account, and commands that wait for a person.
 
 ``python -m tests.support.workspace_server --home DIR --model URL [--port N] [--no-ui] [--no-account] [--demo] [--no-model] [--no-agents] [--guardrail]
-[--web URL] [--daily-tokens N]``. The data stays in ``--home``, so that the process can be killed and started again.
+[--web URL] [--daily-tokens N] [--transcription]``. The data stays in ``--home``, so that the process can be killed and started again.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--guardrail", action="store_true", help="ask before files are written and commands run")
     parser.add_argument("--web", metavar="URL", help="search this SearXNG, and open 127.0.0.2 for the web tools")
     parser.add_argument("--daily-tokens", type=int, help="what a person may use on a day")
+    parser.add_argument("--transcription", action="store_true", help="the keyword agent hears dictation, too")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     options.home.mkdir(parents=True, exist_ok=True)
@@ -116,6 +117,8 @@ def main() -> None:
     if options.web:
         given["tools"] = web_tools(options.web)
         given["sandbox"]["network"] = {"allow_nets": ["127.0.0.2/32"]}
+    if options.transcription:
+        given["transcription"] = {"model": "scripted", "base_url": options.model, "api_key": "key"}
     if options.guardrail:
         given["guardrails"] = GUARDRAIL
     if options.daily_tokens:

@@ -31,6 +31,8 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
     channels: { en: () => import("./messages/en/channels"), zh: () => import("./messages/zh/channels") },
     mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
+    viewers: { en: () => import("./messages/en/viewers"), zh: () => import("./messages/zh/viewers") },
+    voice: { en: () => import("./messages/en/voice"), zh: () => import("./messages/zh/voice") },
     web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
     skills: { en: () => import("./messages/en/skills"), zh: () => import("./messages/zh/skills") },
     agents: { en: () => import("./messages/en/agents"), zh: () => import("./messages/zh/agents") },

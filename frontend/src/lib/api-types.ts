@@ -1677,6 +1677,7 @@ export interface components {
             agents_api: components["schemas"]["Feature"];
             browser_control: components["schemas"]["Feature"];
             mcp_tasks: components["schemas"]["Feature"];
+            transcription: components["schemas"]["Feature"];
         };
         /** FeedbackStats */
         FeedbackStats: {
@@ -3238,6 +3239,20 @@ export interface components {
             /** Message */
             message: string;
         };
+        /** ReportRequest */
+        ReportRequest: {
+            /**
+             * Path
+             * @description A Markdown file.
+             * @example /mnt/user-data/outputs/report.md
+             */
+            path: string;
+            /**
+             * Format
+             * @enum {string}
+             */
+            format: "pdf" | "docx";
+        };
         /**
          * ResponsesRequest
          * @description Other parameters of OpenAI's API are refused if they would be missed, else named in the answer's headers.
@@ -4658,6 +4673,11 @@ export interface components {
              * @description Told to administrators.
              */
             path: string | null;
+        };
+        /** Transcription */
+        Transcription: {
+            /** Text */
+            text: string;
         };
         /** TrustedSource */
         TrustedSource: {

@@ -9,13 +9,18 @@ export function downloadThread(threadId: string, format: "md" | "json" | "zip") 
 export const downloadEverything = () => save("/api/v1/auth/me/archive");
 
 /** Lets the browser save a text that the page has. */
-export function downloadText(name: string, text: string, type: string) {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+export const downloadText = (name: string, text: string, type: string) =>
+  downloadBlob(name, new Blob([text], { type }));
+
+/** Lets the browser save what the page has. */
+export function downloadBlob(name: string, blob: Blob) {
+  const address = URL.createObjectURL(blob);
   save(address, name);
   URL.revokeObjectURL(address);
 }
 
-function save(address: string, name = "") {
+/** Lets the browser save what is at an address, under the server's name for it if none is given. */
+export function save(address: string, name = "") {
   const link = document.createElement("a");
   link.href = address;
   link.download = name;

@@ -5,6 +5,7 @@ export const keys = {
   models: ["models"],
   connections: ["connections"],
   system: ["system"],
+  features: ["features"],
   tokens: ["tokens"],
   grants: ["grants"],
   users: ["users"],

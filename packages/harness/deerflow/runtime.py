@@ -34,6 +34,7 @@ from deerflow.features.memory import Memory, MemoryService
 from deerflow.features.offers import OFFERS, all_tools
 from deerflow.features.people import PERSON, SUSPENDED, PeopleService
 from deerflow.features.personal_data import PersonalData
+from deerflow.features.reports import ReportService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.site import SiteService
 from deerflow.features.store import StoreService
@@ -209,6 +210,7 @@ class Runtime(RunObserver):
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
         self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
+        self.reports = ReportService(self.threads.repository, self._context_of)
         own = {
             TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
             DOCUMENT: self.documents,

@@ -170,6 +170,9 @@ RULES: dict[str, Rule] = {
     f"POST {_THREAD}/pages/pictures": Rule(OWNED, {"url": "http://127.0.0.1/x.png"}, owner=(422,)),
     f"GET {_THREAD}/artifacts": Rule(OWNED),
     f"GET {_THREAD}/artifacts.zip": Rule(OWNED),
+    f"POST {_THREAD}/reports": Rule(
+        OWNED, {"path": "/mnt/user-data/outputs/out.txt", "format": "pdf"}, owner=(422,), reads=True
+    ),
     f"GET {_THREAD}/artifacts/versions": Rule(OWNED, params={"path": "/mnt/user-data/outputs/out.txt"}),
     f"GET {_THREAD}/changes": Rule(OWNED),
     f"GET {_ONE_RUN}/workspace-changes": Rule(OWNED),
@@ -297,6 +300,7 @@ RULES: dict[str, Rule] = {
     "POST /api/store/items/search": Rule(SIGNED_IN, {"namespace_prefix": ["notes"]}, reads=True),
     "POST /api/store/namespaces": Rule(SIGNED_IN, {}, reads=True),
     # threads
+    "POST /api/transcriptions": Rule(SIGNED_IN, owner=(404,), reads=True),
     f"POST {_THREAD}/suggestions": Rule(OWNED, {"messages": [{"role": "user", "content": "Hi"}]}),
     f"GET {_THREAD}/state": Rule(OWNED),
     f"GET {_THREAD}/state/{{checkpoint_id}}": Rule(OWNED),

@@ -155,6 +155,9 @@ async def test_threads_of_others_and_threads_that_are_not_look_the_same(site: Fi
     [
         ("report.md", "# Über".encode(), "text/markdown; charset=utf-8", "inline"),
         ("data.csv", "größe".encode("latin-1"), "text/csv; charset=windows-1252", "inline"),
+        ("run.bat", "echo größer".encode("cp1252"), "text/plain; charset=windows-1252", "inline"),
+        ("LISEZ-MOI", "Déjà vu à l’été".encode("cp1252"), "text/plain; charset=windows-1252", "inline"),
+        ("noise.bin", bytes(range(1, 256)) * 4, "application/octet-stream", "attachment"),
         ("wide.txt", "größe".encode("utf-16"), "text/plain; charset=utf-16", "inline"),
         ("page.html", b"<script>x</script>", "text/html; charset=utf-8", "attachment"),
         ("PAGE.HTM", b"<p>", "text/html; charset=utf-8", "attachment"),

@@ -1,5 +1,17 @@
 "use client";
-import { Code, Copy, Download, Ellipsis, ExternalLink, Eye, Link2, Pencil, WrapText } from "lucide-react";
+import {
+  Code,
+  Copy,
+  Download,
+  Ellipsis,
+  ExternalLink,
+  Eye,
+  FileText,
+  FileType,
+  Link2,
+  Pencil,
+  WrapText,
+} from "lucide-react";
 import { useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { useT } from "@/i18n";
@@ -18,6 +30,8 @@ import { previewUrl, readText, type FileAt } from "./api";
 import type { Mode } from "./file-header";
 import { isText, type Kind } from "./kinds";
 import { fileUrl, nameOf } from "@/lib/files";
+import { ApiError } from "@/lib/http";
+import { REPORT_FORMATS, reportName, saveReport, type ReportFormat } from "./reports";
 
 interface Props {
   file: FileAt;
@@ -31,10 +45,25 @@ interface Props {
 /** What is not wanted every minute; in a narrow panel all that the head has no room for. */
 export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
   const t = useT("artifacts.view");
+  const report = useT("viewers.report");
   const common = useT("common");
   const trigger = useRef<HTMLButtonElement>(null);
   const [narrow, setNarrow] = useState(false);
   const [wrap, setWrap] = useStored("files.wrap", false);
+  const [saving, setSaving] = useState(false);
+  const save = async (format: ReportFormat) => {
+    const name = reportName(file.path, format);
+    setSaving(true);
+    try {
+      const missing = await saveReport(file.threadId, file.path, format);
+      if (missing.length > 0) toast.warning(report("partly", { name }), { description: missing.join("\n") });
+      else toast.success(report("ready", { name }));
+    } catch (error) {
+      toast.error(report("failed", { name }), { description: reasonOf(error, report) });
+    } finally {
+      setSaving(false);
+    }
+  };
   const copy = async (text: () => Promise<string>) => {
     const done = await text().then(copyText, () => false);
     if (done) toast.success(common("copied"));
@@ -48,7 +77,7 @@ export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
       }
     >
       <DropdownMenuTrigger asChild>
-        <IconButton ref={trigger} label={t("more")} className="text-muted-foreground">
+        <IconButton ref={trigger} label={t("more")} pending={saving} className="text-muted-foreground">
           <Ellipsis aria-hidden />
         </IconButton>
       </DropdownMenuTrigger>
@@ -77,6 +106,13 @@ export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
             {t("download")}
           </a>
         </DropdownMenuItem>
+        {isReport(file) &&
+          REPORT_FORMATS.map((format) => (
+            <DropdownMenuItem key={format} onSelect={() => void save(format)}>
+              {format === "pdf" ? <FileType aria-hidden /> : <FileText aria-hidden />}
+              {report(format)}
+            </DropdownMenuItem>
+          ))}
         <DropdownMenuItem onSelect={() => void openInTab(file, kind)}>
           <ExternalLink aria-hidden />
           {t("newTab")}
@@ -104,6 +140,17 @@ export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
       </DropdownMenuContent>
     </DropdownMenu>
   );
+}
+
+/** The server makes documents of Markdown as it is now. */
+const isReport = ({ path, version }: FileAt) => version === null && /\.(md|markdown)$/i.test(path);
+
+const WORDED = ["skill_off", "program_missing", "not_utf8", "too_slow"] as const;
+
+/** Why the server made none: in the page's language what it has words for, else what the server says. */
+function reasonOf(error: unknown, t: ReturnType<typeof useT<"viewers.report">>): string {
+  const worded = WORDED.find((code) => error instanceof ApiError && error.code === code);
+  return worded ? t(worded) : (error as Error).message;
 }
 
 /** A site at its own address, anything else as the server gives it. The tab is opened first: later it would be a pop-up. */

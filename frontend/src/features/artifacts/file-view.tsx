@@ -1,7 +1,7 @@
 "use client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createElement, Suspense, useEffect, useState } from "react";
-import { useT } from "@/i18n";
+import { LateTexts, useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { Button } from "@/ui/button";
@@ -33,7 +33,15 @@ interface Shown {
 }
 
 /** One file: its head, its versions, and what fits it to be looked at or edited. */
-export default function FileView({ threadId, path, onPath, onClose, onTellAgent }: FileViewProps) {
+export default function FileView(props: FileViewProps) {
+  return (
+    <LateTexts of="viewers" fallback={<Waiting />}>
+      <WholeView {...props} />
+    </LateTexts>
+  );
+}
+
+function WholeView({ threadId, path, onPath, onClose, onTellAgent }: FileViewProps) {
   const t = useT("artifacts");
   const client = useQueryClient();
   const [version, setVersion] = useState<number | null>(null);

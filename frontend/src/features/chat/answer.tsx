@@ -19,6 +19,7 @@ import type { Turn } from "./turns";
 import { Usage } from "./usage";
 import { useAction } from "./use-action";
 
+const ReadAloud = afterPage(() => import("./read-aloud"));
 const MemoryMark = afterPage(() => import("./memory-mark"));
 
 /** The end of a turn: the agent's words and the files that it hands over. */
@@ -45,10 +46,12 @@ export function Answer({ turn }: { turn: Turn }) {
   );
 }
 
-/** The answer of the turn, as it is drawn, without its buttons and styles. */
+/** The answer of the turn, as it is drawn. */
+const drawn = (row: Element | null) => row?.closest("article")?.querySelector("[data-answer]") ?? null;
+
+/** The same without its buttons and styles. */
 function htmlOf(row: Element | null): string | undefined {
-  const answer = row?.closest("article")?.querySelector("[data-answer]")?.cloneNode(true) as
-    Element | undefined;
+  const answer = drawn(row)?.cloneNode(true) as Element | undefined;
   answer
     ?.querySelectorAll("button, [aria-hidden=true], [data-sources], style")
     .forEach((part) => part.remove());
@@ -137,6 +140,11 @@ export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean;
           html={() => htmlOf(row.current)}
           label={t("copy")}
         />
+      )}
+      {turn.answer && (
+        <Suspense fallback={<span className="size-7 pointer-coarse:size-10" />}>
+          <ReadAloud turnId={turn.id} answer={() => drawn(row.current)} />
+        </Suspense>
       )}
       {turn.question && (
         <IconButton

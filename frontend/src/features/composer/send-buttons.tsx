@@ -1,11 +1,15 @@
 "use client";
 import { ArrowUp, CornerDownRight, ListEnd, Square } from "lucide-react";
+import { Suspense } from "react";
 import { useT } from "@/i18n";
+import { afterPage } from "@/lib/late";
 import { Button } from "@/ui/button";
 import { IconButton } from "@/ui/icon-button";
 import { SimpleTooltip } from "@/ui/tooltip";
 import { Spinner } from "@/ui/spinner";
 import type { Message } from "./use-message";
+
+const Dictation = afterPage(() => import("./dictation"));
 
 interface SendButtonsProps {
   message: Message;
@@ -19,6 +23,9 @@ export function SendButtons({ message, stopping, onStop }: SendButtonsProps) {
   const { running } = message.session;
   return (
     <div className="ml-auto flex shrink-0 items-center gap-1.5 pl-1">
+      <Suspense>
+        <Dictation field={message.field} />
+      </Suspense>
       {running && !message.empty && (
         <>
           <SimpleTooltip label={t("steerHint")}>

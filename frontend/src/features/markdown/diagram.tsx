@@ -6,6 +6,7 @@ import type { CustomRendererProps } from "streamdown";
 import { useT } from "@/i18n";
 import { loadLate } from "@/lib/late";
 import { CopyButton } from "@/ui/copy-button";
+import { PictureTools } from "@/ui/picture-tools";
 
 type Drawing =
   { svg: string; source: string; theme: string } | { error: string; source: string; theme: string };
@@ -40,7 +41,12 @@ export function Diagram({ code, isIncomplete }: CustomRendererProps) {
     >
       <div className="flex h-9 items-center justify-between pr-1 pl-3.5 text-xs text-muted-foreground">
         {t("diagram")}
-        <CopyButton value={code} label={t("copyCode")} />
+        <span className="flex">
+          {drawing && "svg" in drawing && (
+            <PictureTools source={drawing.svg} name="diagram" alt={t("diagram")} />
+          )}
+          <CopyButton value={code} label={t("copyCode")} />
+        </span>
       </div>
       {drawing && "svg" in drawing ? (
         <div className="flex min-h-40 justify-center border-t p-4">

@@ -1,10 +1,14 @@
 "use client";
+import { useQuery } from "@tanstack/react-query";
 import { Check } from "lucide-react";
 import { useTheme } from "next-themes";
 import { RadioGroup } from "radix-ui";
-import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
+import { LateTexts, LOCALES, useLocale, useT, type Locale } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { BY_BROWSER, featuresQuery, isSecure, recognitionOf } from "@/lib/dictation";
+import { useStored } from "@/lib/storage";
 import { SegmentedControl } from "@/ui/segmented";
+import { Switch } from "@/ui/switch";
 import { Group, Panel, Row } from "./parts";
 
 const THEMES = ["system", "light", "dark"] as const;
@@ -46,8 +50,31 @@ export default function AppearanceSection() {
             options={(Object.keys(LOCALES) as Locale[]).map((value) => ({ value, label: LOCALES[value] }))}
           />
         </Row>
+        <LateTexts of="voice" fallback={<div className="h-16" />}>
+          <BrowserDictation />
+        </LateTexts>
       </Panel>
     </>
+  );
+}
+
+/** Off until it is chosen: what is said may leave the device. */
+function BrowserDictation() {
+  const t = useT("voice.settings");
+  const { data } = useQuery(featuresQuery);
+  const [chosen, choose] = useStored(BY_BROWSER, false);
+  const hindrance = !isSecure() ? "insecure" : !recognitionOf() ? "unsupported" : null;
+  const byServer = data?.transcription.enabled ?? false;
+  const hint = hindrance ?? (byServer ? "server" : "text");
+  return (
+    <Row inline label={<label htmlFor="dictation">{t("title")}</label>} hint={t(hint)}>
+      <Switch
+        id="dictation"
+        checked={chosen && !hindrance && !byServer}
+        disabled={hindrance !== null || byServer}
+        onCheckedChange={choose}
+      />
+    </Row>
   );
 }
 

@@ -80,6 +80,7 @@ RUNTIME_ROUTERS = (
     "system",
     "threads",
     "threads.state_routes",
+    "transcriptions",
     "uploads",
     "users",
 )

@@ -149,6 +149,17 @@ class ModelConfig(OpenSection):
 # tools ---------------------------------------------------------------------------------------------------------------
 
 
+class TranscriptionConfig(Section):
+    """Where dictation becomes text: an endpoint of OpenAI's audio transcriptions. Without a model there is none."""
+
+    model: str | None = None
+    """The provider's id of the model."""
+    base_url: str | None = None
+    """None: OpenAI's."""
+    api_key: str | None = None
+    """None: the endpoint needs none."""
+
+
 class ToolGroupConfig(OpenSection):
     """A label under which agents may be given tools."""
 
@@ -922,6 +933,7 @@ class AppConfig(OpenSection):
     token_usage: TokenUsageConfig = TokenUsageConfig()
     models: tuple[ModelConfig, ...] = ()
     """The first one is the default."""
+    transcription: TranscriptionConfig = TranscriptionConfig()
     tools: tuple[ToolConfig, ...] = DEFAULT_TOOLS
     tool_groups: tuple[ToolGroupConfig, ...] = DEFAULT_TOOL_GROUPS
     security: SecurityConfig = SecurityConfig()

@@ -1,5 +1,8 @@
 import { createElement, Fragment, type CSSProperties, type ReactNode } from "react";
+import { equation } from "./equation";
+import { listsOf, markerOf } from "./numbering";
 import { attribute, child, children, colour, OfficeError, reference, type OfficePackage } from "./package";
+import { Aside, Box, NotDrawn, Notes, type Note } from "./word-parts";
 
 interface Style {
   name: string;
@@ -9,40 +12,111 @@ interface Style {
 
 interface Reading {
   office: OfficePackage;
-  relations: Awaited<ReturnType<OfficePackage["relations"]>>;
+  relations: Relations;
   styles: Map<string, Style>;
   /** The levels of a list, by its number. */
   lists: Map<string, Element[]>;
   /** How far each list has counted, by level. */
   counts: Map<string, number[]>;
+  /** Foot- and endnotes and comments that may be referred to, by kind and id. */
+  notes: Map<string, Element>;
+  /** Those that were, in the order of the text. */
+  referred: Note[];
+  /** Text boxes, which stand below the paragraph that holds them. */
+  boxes: ReactNode[];
 }
 
-/** The text of a document: headings, lists, tables, pictures, links. */
+type Relations = Awaited<ReturnType<OfficePackage["relations"]>>;
+
+const MAIN = "word/document.xml";
+
+/** All text of a document: with its headers, footers, text boxes, equations, notes and comments; named is what cannot be shown. */
 export async function readWord(office: OfficePackage): Promise<ReactNode> {
-  const body = child(await office.xml("word/document.xml"), "body");
+  const body = child(await office.xml(MAIN), "body");
   if (!body) throw new OfficeError("damaged");
-  const reading = {
+  const reading: Reading = {
     office,
-    relations: await office.relations("word/document.xml"),
+    relations: await office.relations(MAIN),
     styles: stylesOf(await office.xml("word/styles.xml")),
     lists: listsOf(await office.xml("word/numbering.xml")),
     counts: new Map<string, number[]>(),
+    notes: await notesOf(office),
+    referred: [],
+    boxes: [],
   };
-  return blocks(body, reading);
+  const headers = await around(body, "header", reading);
+  const text = await blocks(body, reading);
+  const footers = await around(body, "footer", reading);
+  return (
+    <>
+      {headers}
+      {text}
+      {footers}
+      <Notes notes={reading.referred} />
+    </>
+  );
 }
+
+async function notesOf(office: OfficePackage): Promise<Map<string, Element>> {
+  const found = new Map<string, Element>();
+  for (const kind of ["footnote", "endnote", "comment"])
+    for (const one of children(await office.xml(`word/${kind}s.xml`), kind))
+      found.set(`${kind} ${attribute(one, "id")}`, one);
+  return found;
+}
+
+/** The different headers or footers of all sections. */
+async function around(body: Element, kind: "header" | "footer", reading: Reading): Promise<ReactNode> {
+  const parts = [...body.getElementsByTagName("*")]
+    .filter(({ localName }) => localName === `${kind}Reference`)
+    .map((one) => reading.relations.get(reference(one))?.target ?? "");
+  const seen = new Set([""]);
+  const shown: ReactNode[] = [];
+  for (const part of new Set(parts)) {
+    const root = await reading.office.xml(part);
+    const text = root?.textContent?.trim() ?? "";
+    if (!root || seen.has(text)) continue;
+    seen.add(text);
+    const relations = await reading.office.relations(part);
+    shown.push(
+      <Aside key={part} name={kind}>
+        {await blocks(root, { ...reading, relations })}
+      </Aside>,
+    );
+  }
+  return shown;
+}
+
+/** What only holds what is shown. */
+const HOLDERS = ["sdtContent", "ins", "smartTag", "customXml", "moveTo"];
 
 async function blocks(of: Element, reading: Reading): Promise<ReactNode> {
   const shown: ReactNode[] = [];
   for (const [key, one] of children(of).entries()) {
-    if (one.localName === "p") shown.push(<Fragment key={key}>{await paragraph(one, reading)}</Fragment>);
-    else if (one.localName === "tbl") shown.push(<Fragment key={key}>{await table(one, reading)}</Fragment>);
-    else if (one.localName === "sdt") {
-      const content = child(one, "sdtContent");
-      if (content) shown.push(<Fragment key={key}>{await blocks(content, reading)}</Fragment>);
-    }
+    const name = one.localName;
+    if (name === "p") {
+      const outer = reading.boxes;
+      const boxes: ReactNode[] = (reading.boxes = []);
+      const content = await paragraph(one, reading);
+      reading.boxes = outer;
+      shown.push(
+        <Fragment key={key}>{content}</Fragment>,
+        ...boxes.map((box, n) => <Box key={`${key} ${n}`}>{box}</Box>),
+      );
+    } else if (name === "tbl") shown.push(<Fragment key={key}>{await table(one, reading)}</Fragment>);
+    else if (name === "sdt" || name === "AlternateContent" || HOLDERS.includes(name))
+      shown.push(<Fragment key={key}>{await blocks(holderOf(one), reading)}</Fragment>);
   }
   return shown;
 }
+
+/** Where the content of an element is. Of alternatives the newer one: what is for older programs says less. */
+const holderOf = (of: Element): Element =>
+  (of.localName === "sdt"
+    ? child(of, "sdtContent")
+    : of.localName === "AlternateContent"
+      ? (child(of, "Choice") ?? child(of, "Fallback"))
+      : of) ?? of;
 
 async function paragraph(of: Element, reading: Reading): Promise<ReactNode> {
   const properties = child(of, "pPr");
@@ -54,7 +128,8 @@ async function paragraph(of: Element, reading: Reading): Promise<ReactNode> {
   if (level) return createElement(`h${level[2] ? 1 : Math.min(6, Number(level[1]))}`, { style }, content);
   const marker = markerOf(
     child(properties, "numPr") ?? chain.find(({ numbering }) => numbering)?.numbering,
-    reading,
+    reading.lists,
+    reading.counts,
   );
   if (!marker) return <p style={style}>{content}</p>;
   return (
@@ -99,33 +174,99 @@ async function runs(of: Element, reading: Reading): Promise<ReactNode> {
   return shown;
 }
 
+/** What is read and not shown: settings, the codes of fields, and what the newer one of alternatives replaces. */
+const SKIPPED =
+  /Pr$|^(tabs|instrText|delInstrText|fldChar|Fallback|bookmark\w+|commentRange\w+|proofErr|annotationRef|footnoteRef|endnoteRef)$/;
+
 async function inline(of: Element, reading: Reading): Promise<ReactNode> {
-  switch (of.localName) {
+  const name = of.localName;
+  switch (name) {
     case "r":
       return <span style={formatOf(child(of, "rPr"))}>{await runs(of, reading)}</span>;
     case "t":
+    case "delText":
       return of.textContent;
     case "tab":
+    case "ptab":
       return "\u2003";
     case "br":
+    case "cr":
       return <br />;
+    case "noBreakHyphen":
+      return "\u2011";
+    case "sym":
+      return SYMBOLS[attribute(of, "char")?.toUpperCase() ?? ""] ?? "•";
     case "hyperlink":
       return link(reading.relations.get(reference(of)), await runs(of, reading));
+    case "del":
+    case "moveFrom":
+      return <del className="text-muted-foreground">{await runs(of, reading)}</del>;
     case "ins":
-    case "smartTag":
-    case "sdtContent":
-      return runs(of, reading);
+    case "moveTo":
+      return <ins>{await runs(of, reading)}</ins>;
+    case "oMathPara":
+    case "oMath":
+      return equation(of, name === "oMathPara");
+    case "footnoteReference":
+    case "endnoteReference":
+    case "commentReference":
+      return mark(name.replace("Reference", ""), attribute(of, "id") ?? "", reading);
+    case "drawing":
+    case "pict":
+    case "object":
+      return drawing(of, reading);
     case "sdt":
-      return runs(child(of, "sdtContent") ?? of, reading);
-    case "drawing": {
-      const blip = [...of.getElementsByTagName("*")].find(({ localName }) => localName === "blip");
-      const url = await reading.office.picture(reading.relations.get(reference(blip, "embed"))?.target ?? "");
-      const words = [...of.getElementsByTagName("*")].find(({ localName }) => localName === "docPr");
-      return url && <img src={url} alt={words?.getAttribute("descr") ?? ""} />;
-    }
+    case "AlternateContent":
+      return runs(holderOf(of), reading);
     default:
-      return null; // deleted text, comments, fields, whatever else runs or is not text
+      return SKIPPED.test(name) ? null : runs(of, reading);
   }
+}
+
+/** Of the font Wingdings, which forms use. */
+const SYMBOLS: Record<string, string> = { F0FE: "☒", F0A8: "☐", F06F: "☐", F0FC: "✓" };
+
+/** A number in the text, which stands before the note or comment below it. */
+async function mark(kind: string, id: string, reading: Reading): Promise<ReactNode> {
+  const found = reading.notes.get(`${kind} ${id}`);
+  if (!found) return null;
+  reading.notes.delete(`${kind} ${id}`); // one that refers to itself would never end
+  const at = reading.referred.push({
+    kind: kind === "comment" ? "comment" : "note",
+    author: attribute(found, "author") ?? "",
+    content: null,
+  });
+  reading.referred[at - 1]!.content = await blocks(found, reading);
+  return <sup className="text-primary">[{at}]</sup>;
+}
+
+/** A picture, boxes of text, or the name of what neither is. */
+async function drawing(of: Element, reading: Reading): Promise<ReactNode> {
+  const within = [...of.getElementsByTagName("*")];
+  const boxes = within.filter(
+    (one) =>
+      one.localName === "txbxContent" && !up(one, of).some((at) => /^(txbxContent|Fallback)$/.test(at)),
+  );
+  for (const box of boxes) reading.boxes.push(await blocks(box, reading));
+  const about = within.find(({ localName }) => localName === "docPr");
+  const words = attribute(about, "descr") ?? "";
+  const pictures = within.filter(({ localName }) => localName === "blip" || localName === "imagedata");
+  const shown: ReactNode[] = [];
+  for (const [key, one] of pictures.entries()) {
+    const id = reference(one, "embed") || reference(one);
+    const url = await reading.office.picture(reading.relations.get(id)?.target ?? "");
+    shown.push(url ? <img key={key} src={url} alt={words} /> : <NotDrawn key={key} words={words} />);
+  }
+  if (shown.length > 0 || boxes.length > 0) return shown;
+  const isLine = within.some(({ localName }) => /^(wsp|line|rect|shape)$/.test(localName)) && !words;
+  return isLine ? null : <NotDrawn words={words} />;
+}
+
+/** The names of what an element stands in, up to `top`. */
+function up(of: Element, top: Element): string[] {
+  const names: string[] = [];
+  for (let at = of.parentElement; at && at !== top; at = at.parentElement) names.push(at.localName);
+  return names;
 }
 
 function link(to: { target: string; external: boolean } | undefined, content: ReactNode): ReactNode {
@@ -176,40 +317,4 @@ function stylesUp(id: string | undefined, { styles }: Reading): Style[] {
   for (let one = styles.get(id ?? ""); one && chain.length < 12; one = styles.get(one.basedOn))
     chain.push(one);
   return chain;
-}
-
-function listsOf(root: Element | null): Map<string, Element[]> {
-  const abstract = new Map(
-    children(root, "abstractNum").map((one) => [attribute(one, "abstractNumId") ?? "", children(one, "lvl")]),
-  );
-  return new Map(
-    children(root, "num").map((one) => [
-      attribute(one, "numId") ?? "",
-      abstract.get(attribute(child(one, "abstractNumId"), "val") ?? "") ?? [],
-    ]),
-  );
-}
-
-/** What stands before an entry of a list, and how deep it is. */
-function markerOf(
-  numbering: Element | undefined,
-  { lists, counts }: Reading,
-): { text: string; level: number } | null {
-  const id = attribute(child(numbering, "numId"), "val") ?? "0";
-  const level = Math.min(8, Math.max(0, Number(attribute(child(numbering, "ilvl"), "val")) || 0));
-  const levels = lists.get(id);
-  if (!levels) return null;
-  const kind = attribute(child(levels[level], "numFmt"), "val") ?? "bullet";
-  if (kind === "none") return null;
-  if (kind === "bullet") return { text: "•", level };
-  const counted = counts.get(id) ?? [];
-  counts.set(id, [...Array.from({ length: level }, (_, n) => counted[n] ?? 1), (counted[level] ?? 0) + 1]);
-  const text = attribute(child(levels[level], "lvlText"), "val") ?? `%${level + 1}.`;
-  const letters = kind === "lowerLetter" || kind === "upperLetter";
-  const number = (n: number) => {
-    const value = counts.get(id)?.[n] ?? 1;
-    if (!letters || n !== level) return String(value);
-    return String.fromCharCode((kind === "lowerLetter" ? 97 : 65) + ((value - 1) % 26));
-  };
-  return { text: text.replace(/%(\d)/g, (_, n) => number(Number(n) - 1)), level };
 }

@@ -6,7 +6,9 @@ import { cn } from "@/lib/cn";
 import { formatBytes } from "@/lib/format";
 import { EmptyState } from "@/ui/empty-state";
 import { SegmentedControl } from "@/ui/segmented";
+import { PictureTools } from "@/ui/picture-tools";
 import { fileUrl, nameOf } from "@/lib/files";
+import { kindOf } from "../kinds";
 import type { ViewerProps } from "./types";
 
 type Zoom = "fit" | "full";
@@ -14,9 +16,12 @@ type Zoom = "fit" | "full";
 /** Also for SVG: as a picture it runs no script and loads nothing. */
 export default function ImageViewer({ file }: ViewerProps) {
   const t = useT("artifacts.image");
+  const words = useT("viewers.image");
   const [zoom, setZoom] = useState<Zoom>("fit");
   const [size, setSize] = useState<[number, number] | null>(null);
   const [failed, setFailed] = useState(false);
+  const url = fileUrl(file.threadId, file.path, { version: file.version, etag: file.etag });
+  const alt = t("alt", { name: nameOf(file.path) });
   if (failed) return <EmptyState icon={<ImageOff />} title={t("failed")} className="flex-1" />;
   return (
     <>
@@ -28,8 +33,8 @@ export default function ImageViewer({ file }: ViewerProps) {
         )}
       >
         <img
-          src={fileUrl(file.threadId, file.path, { version: file.version, etag: file.etag })}
-          alt={t("alt", { name: nameOf(file.path) })}
+          src={url}
+          alt={alt}
           className={cn(
             "rounded-sm bg-[repeating-conic-gradient(var(--muted)_0_25%,var(--background)_0_50%)] bg-size-[16px_16px]",
             zoom === "fit" ? "max-h-full max-w-full object-contain" : "mx-auto max-w-none",
@@ -39,19 +44,23 @@ export default function ImageViewer({ file }: ViewerProps) {
           onError={() => setFailed(true)}
         />
       </div>
-      <footer className="flex min-h-10 shrink-0 items-center justify-between gap-3 border-t px-3 py-1 text-xs text-muted-foreground tabular-nums">
+      <footer className="flex min-h-10 shrink-0 items-center gap-3 border-t px-3 py-1 text-xs text-muted-foreground tabular-nums">
         <span>
           {size && size[0] > 0 && `${size[0]} × ${size[1]} · `}
           {formatBytes(file.size)}
         </span>
+        <span className="flex-1" />
+        {kindOf(nameOf(file.path), file.mime) === "svg" && (
+          <PictureTools source={url} name={nameOf(file.path).replace(/\.svg$/i, "")} alt={alt} />
+        )}
         <SegmentedControl<Zoom>
-          label={t("zoom")}
+          label={words("zoom")}
           size="sm"
           value={zoom}
           onValueChange={setZoom}
           options={[
-            { value: "fit", label: t("fit") },
-            { value: "full", label: t("full") },
+            { value: "fit", label: words("fit") },
+            { value: "full", label: words("full") },
           ]}
         />
       </footer>

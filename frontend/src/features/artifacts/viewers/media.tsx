@@ -7,7 +7,7 @@ import { fileUrl, nameOf } from "@/lib/files";
 import type { ViewerProps } from "./types";
 
 export default function Media({ file }: ViewerProps) {
-  const t = useT("artifacts.media");
+  const t = useT("viewers.media");
   const [failed, setFailed] = useState(false);
   const name = nameOf(file.path);
   const src = fileUrl(file.threadId, file.path, { version: file.version, etag: file.etag });

@@ -9,7 +9,7 @@ import { TextFrame } from "./text-frame";
 import type { ViewerProps } from "./types";
 
 export default function NotebookViewer({ file, onPath }: ViewerProps) {
-  const t = useT("artifacts.notebook");
+  const t = useT("viewers.notebook");
   return (
     <TextFrame file={file}>
       {(text) => {
@@ -67,7 +67,7 @@ function CellView({ cell, language, file, onPath }: CellProps) {
 }
 
 function OutputView({ output }: { output: Output }) {
-  const t = useT("artifacts.notebook");
+  const t = useT("viewers.notebook");
   if (output.kind === "image")
     return (
       <img src={output.src} alt={t("picture")} className="h-auto max-w-full rounded-lg border scheme-light" />

@@ -24,7 +24,8 @@ type Content = { text: ReactNode } | { sheets: Sheet[] } | { deck: Deck };
 /** A document of Word, Excel or PowerPoint, read in the browser: nothing in it is run. */
 export default function OfficeViewer(props: ViewerProps) {
   const { file } = props;
-  const t = useT("artifacts");
+  const t = useT("viewers");
+  const view = useT("artifacts.view");
   const { data, error, refetch } = useContent(file);
   if (!/\.(docx|xlsx|xlsm|pptx)$/i.test(file.path)) return <Unknown {...props} />;
   if (error instanceof OfficeError)
@@ -40,7 +41,7 @@ export default function OfficeViewer(props: ViewerProps) {
               href={fileUrl(file.threadId, file.path, { version: file.version, download: true })}
               download={nameOf(file.path)}
             >
-              {t("view.download")}
+              {view("download")}
             </a>
           </Button>
         }
@@ -60,6 +61,7 @@ export default function OfficeViewer(props: ViewerProps) {
 }
 
 function useContent(file: FileAt) {
+  const t = useT("viewers.office");
   const [office, setOffice] = useState<OfficePackage | null>(null);
   useEffect(() => () => office?.close(), [office]);
   return useQuery({
@@ -74,7 +76,9 @@ function useContent(file: FileAt) {
       try {
         if (/\.docx$/i.test(file.path)) return { text: await readWord(opened) };
         if (/\.pptx$/i.test(file.path)) return { deck: await readSlides(opened) };
-        return { sheets: await readSheets(opened) };
+        const uncalculated = (formula: string) =>
+          formula ? t("uncalculated", { formula: `=${formula}` }) : t("uncalculatedShort");
+        return { sheets: await readSheets(opened, uncalculated) };
       } catch (error) {
         throw error instanceof OfficeError ? error : new OfficeError("damaged");
       }
@@ -87,7 +91,7 @@ function useContent(file: FileAt) {
 }
 
 function Book({ name, sheets }: { name: string; sheets: Sheet[] }) {
-  const t = useT("artifacts.office");
+  const t = useT("viewers.office");
   const [chosen, setChosen] = useState(0);
   const sheet = sheets[chosen];
   return (
@@ -110,7 +114,7 @@ function Book({ name, sheets }: { name: string; sheets: Sheet[] }) {
 }
 
 function Slides({ deck }: { deck: Deck }) {
-  const t = useT("artifacts.office");
+  const t = useT("viewers.office");
   const part = (value: number) => `${value * 100}%`;
   return (
     <ol tabIndex={0} className="min-h-0 flex-1 space-y-5 overflow-y-auto bg-muted p-4 -outline-offset-2">

@@ -6,9 +6,12 @@ import { EmptyState } from "@/ui/empty-state";
 import { fileUrl, nameOf } from "@/lib/files";
 import type { ViewerProps } from "./types";
 
+/** Opens at the width of the page, without a column of thumbnails: the first two are for Firefox, the others for Chromium. */
+const AT_WIDTH = "#pagemode=none&zoom=page-width&navpanes=0&view=FitH";
+
 /** In the browser's own viewer, which phones and some others do not have. */
 export default function Pdf({ file }: ViewerProps) {
-  const t = useT("artifacts.pdf");
+  const t = useT("viewers.pdf");
   const url = fileUrl(file.threadId, file.path, { version: file.version, etag: file.etag });
   if (!navigator.pdfViewerEnabled)
     return (
@@ -28,6 +31,10 @@ export default function Pdf({ file }: ViewerProps) {
       />
     );
   return (
-    <iframe src={url} title={t("title", { name: nameOf(file.path) })} className="min-h-0 w-full flex-1" />
+    <iframe
+      src={url + AT_WIDTH}
+      title={t("title", { name: nameOf(file.path) })}
+      className="min-h-0 w-full flex-1"
+    />
   );
 }

@@ -16,7 +16,7 @@ import type { ViewerProps } from "./types";
 
 /** The page with its neighbours, at an address of its own without any of our rights. Its scripts run; its network is off. */
 export default function Site({ file }: ViewerProps) {
-  const t = useT("artifacts.site");
+  const t = useT("viewers.site");
   const [network, setNetwork] = useState(false);
   const [reloads, setReloads] = useState(0);
   const [loaded, setLoaded] = useState<string | null>(null);
@@ -67,7 +67,7 @@ export default function Site({ file }: ViewerProps) {
 }
 
 function Network({ on, onChange }: { on: boolean; onChange: (on: boolean) => void }) {
-  const t = useT("artifacts.site");
+  const t = useT("viewers.site");
   const Icon = on ? Globe : GlobeLock;
   return (
     <Popover>

@@ -49,7 +49,7 @@ interface GridProps {
 
 export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
   "use no memo"; // the virtualizer changes under the compiler's eyes
-  const t = useT("artifacts.table");
+  const t = useT("viewers.table");
   const [locale] = useLocale();
   const [sorting, setSorting] = useState<Sorting | null>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -160,7 +160,7 @@ interface HeadProps {
 }
 
 function Head({ column, direction, onSort }: HeadProps) {
-  const t = useT("artifacts.table");
+  const t = useT("viewers.table");
   const Arrow = direction === "descending" ? ArrowDown : ArrowUp;
   return (
     <span role="columnheader" aria-sort={direction} className="min-w-0">

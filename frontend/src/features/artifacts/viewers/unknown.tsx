@@ -10,23 +10,24 @@ import type { ViewerProps } from "./types";
 
 /** What cannot be shown: its facts, and the way to have it. */
 export default function Unknown({ file }: ViewerProps) {
-  const t = useT("artifacts");
+  const t = useT("viewers.unknown");
+  const view = useT("artifacts.view");
   const [locale] = useLocale();
   const name = nameOf(file.path);
   const kind = kindOf(name, file.mime);
-  const title = kind === "office" || kind === "archive" ? t(`unknown.${kind}`) : t("unknown.binary");
+  const title = kind === "office" || kind === "archive" ? t(kind) : t("binary");
   const facts = [
-    [t("unknown.type"), file.mime.split(";")[0]],
-    [t("unknown.size"), formatBytes(file.size)],
-    [t("unknown.modified"), file.modified && new Date(file.modified).toLocaleString(locale)],
-    [t("unknown.path"), file.path],
+    [t("type"), file.mime.split(";")[0]],
+    [t("size"), formatBytes(file.size)],
+    [t("modified"), file.modified && new Date(file.modified).toLocaleString(locale)],
+    [t("path"), file.path],
   ];
   return (
     <div className="flex min-h-0 flex-1 flex-col items-center justify-center gap-5 overflow-y-auto p-6 text-center">
       <FileTile name={name} className="size-14 rounded-2xl [&_svg]:size-6" />
       <div className="space-y-1">
         <p className="text-sm font-medium">{title}</p>
-        <p className="text-sm text-muted-foreground">{t("unknown.text")}</p>
+        <p className="text-sm text-muted-foreground">{t("text")}</p>
       </div>
       <Button asChild size="sm">
         <a
@@ -34,7 +35,7 @@ export default function Unknown({ file }: ViewerProps) {
           download={name}
         >
           <Download aria-hidden />
-          {t("view.download")}
+          {view("download")}
         </a>
       </Button>
       <dl className="grid w-full max-w-md grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 border-t pt-4 text-left text-xs">

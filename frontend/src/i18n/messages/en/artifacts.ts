@@ -1,5 +1,3 @@
-import { viewers } from "./artifacts-viewers";
-
 export const artifacts = {
   title: "Files",
   panel: "Files of this conversation",
@@ -116,6 +114,6 @@ export const artifacts = {
     archive: "Archive",
     binary: "File",
   },
-  ...viewers,
+  image: { alt: "Image {name}", failed: "Couldn’t show this image" },
   card: { open: "Open", gone: "no longer there" },
 };

@@ -16,6 +16,8 @@ import type * as settings from "./settings";
 import type * as skills from "./skills";
 import type * as tasks from "./tasks";
 import { threads } from "./threads";
+import type * as viewers from "./viewers";
+import type * as voice from "./voice";
 import type * as web from "./web";
 
 export const en = { artifacts, auth, chat, common, composer, markdown, palette, sections, threads };
@@ -29,5 +31,7 @@ export type LateMessages = typeof agents &
   typeof settings &
   typeof skills &
   typeof tasks &
+  typeof viewers &
+  typeof voice &
   typeof web;
 export type Messages = typeof en & LateMessages;

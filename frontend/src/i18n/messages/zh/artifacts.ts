@@ -1,6 +1,4 @@
 import type * as en from "../en/artifacts";
-import { viewers } from "./artifacts-viewers";
-
 export const artifacts: typeof en.artifacts = {
   title: "文件",
   panel: "此对话的文件",
@@ -116,6 +114,6 @@ export const artifacts: typeof en.artifacts = {
     archive: "压缩包",
     binary: "文件",
   },
-  ...viewers,
+  image: { alt: "图片 {name}", failed: "无法显示图片" },
   card: { open: "打开", gone: "已不存在" },
 };

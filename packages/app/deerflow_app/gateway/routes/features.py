@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from deerflow.features.transcription import can_transcribe
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = APIRouter(tags=["system"])
@@ -18,6 +19,7 @@ class Features(BaseModel):
     agents_api: Feature
     browser_control: Feature
     mcp_tasks: Feature
+    transcription: Feature
 
 
 @router.get("/api/features", summary="Which parts of the API are there")
@@ -27,5 +29,6 @@ async def list_features(request: Request, principal: CurrentPrincipal, runtime: 
     return Features(
         agents_api=Feature(enabled=config.agents_api.enabled),
         browser_control=Feature(enabled="/api/threads/{thread_id}/browser/navigate" in paths),
+        transcription=Feature(enabled=can_transcribe(config)),
         mcp_tasks=Feature(enabled="/api/threads/{thread_id}/mcp-tasks" in paths),
     )

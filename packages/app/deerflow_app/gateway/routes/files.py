@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote, quote_from_bytes
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from deerflow.errors import RequestError, TooLargeError
+from deerflow.features.reports import Format
 from deerflow.files.artifacts import MAX_EDIT_BYTES, ArtifactService
-from deerflow.files.content import FileContent, media_type
+from deerflow.files.content import BINARY, FileContent, media_type
 from deerflow.files.pages import PageService, Preview, PreviewService
+from deerflow.identity import Principal
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry
 from deerflow.storage.threads import ThreadRepository
@@ -163,16 +166,52 @@ async def read_artifact(
         content = await artifacts.open(principal, thread_id, path)
     else:
         content = await artifacts.open_version(principal, thread_id, path, version)
-    kind = media_type(content.name, content.head)
+    kind, known = await _named(principal, artifacts, content)
     headers = _HEADERS | ({"cache-control": "private, max-age=300"} if ".skill/" in path else {})
     attached = download or kind in _ACTIVE or not kind.startswith(_SHOWN)
     headers["content-disposition"] = content_disposition("attachment" if attached else "inline", content.name)
     if kind != "application/pdf":
         # Browsers show no PDF in a sandbox; their viewers run no script of the site.
         headers["content-security-policy"] = _POLICY
-    known = await artifacts.charset(principal, content) if kind.startswith("text/") else None
     shown = with_charset("text/plain" if kind in _SCRIPTS else kind, content.head, known)
     return file_response(request, content, media_type=shown, headers=headers)
+
+
+class ReportRequest(RequestBody):
+    path: str = Field(max_length=4096, description="A Markdown file.", examples=["/mnt/user-data/outputs/report.md"])
+    format: Format
+
+
+@router.post(
+    "/api/threads/{thread_id}/reports",
+    summary="Save a Markdown file as PDF or Word",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The document. `X-Problems` names what is missing in it: a list in JSON, percent-encoded.",
+            "content": {BINARY: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **described({409: "The skill that makes it is off.", 503: "The sandbox cannot make it; says what is missing."}),
+    },
+)
+async def make_report(
+    thread_id: str, body: ReportRequest, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> Response:
+    """Made in the thread's sandbox, by the scripts of the skills `pdf` and `report-writing`. It is kept nowhere."""
+    report = await runtime.reports.make(principal, thread_id, body.path, body.format)
+    headers = _HEADERS | {"content-disposition": content_disposition("attachment", report.filename)}
+    if report.problems:
+        headers["x-problems"] = quote(json.dumps(report.problems, ensure_ascii=False))
+    return Response(report.data, media_type=media_type(report.filename), headers=headers)
+
+
+async def _named(principal: Principal, artifacts: ArtifactService, content: FileContent) -> tuple[str, str | None]:
+    """Return the media type and the encoding. A text whose name says nothing is one in whatever encoding."""
+    kind = media_type(content.name, content.head)
+    if not kind.startswith("text/") and (kind != BINARY or not content.head):
+        return kind, None
+    known = await artifacts.charset(principal, content)
+    return ("text/plain" if kind == BINARY and known else kind), known
 
 
 @router.put(

@@ -1,4 +1,4 @@
-import type * as en from "../en/artifacts-viewers";
+import type * as en from "../en/viewers";
 
 export const viewers: typeof en.viewers = {
   site: {
@@ -10,7 +10,28 @@ export const viewers: typeof en.viewers = {
     allow: "允许访问互联网",
     expired: "无法打开预览",
   },
-  image: { zoom: "大小", fit: "适应", full: "100%", alt: "图片 {name}", failed: "无法显示图片" },
+  image: { zoom: "大小", fit: "适应", full: "100%" },
+  diagram: {
+    enlarge: "放大",
+    save: "保存图表",
+    saveSvg: "保存为 SVG",
+    savePng: "保存为 PNG",
+    failed: "无法将图表保存为 PNG，请改为保存为 SVG。",
+    zoomIn: "放大",
+    zoomOut: "缩小",
+    fit: "适应窗口",
+  },
+  report: {
+    pdf: "保存为 PDF",
+    docx: "保存为 Word",
+    ready: "正在下载 {name}",
+    partly: "正在下载 {name}，但有内容缺失",
+    failed: "无法生成 {name}",
+    skill_off: "负责生成的技能已关闭。请在“技能”中启用后重试。",
+    program_missing: "沙箱缺少所需的程序。管理员可在服务器上运行 deerflow setup 进行安装。",
+    not_utf8: "文件不是 UTF-8 编码。请先用“编辑”打开并保存，然后重试。",
+    too_slow: "生成时间过长，请保存较短的文件。",
+  },
   pdf: {
     title: "文档 {name}",
     none: "浏览器无法在此显示 PDF",
@@ -37,7 +58,15 @@ export const viewers: typeof en.viewers = {
     damaged: "文档已损坏，无法预览",
     sheets: "工作表",
     slide: "第 {n} 张幻灯片，共 {all} 张",
+    uncalculated: "{formula}（未计算）",
+    uncalculatedShort: "（未计算）",
+    header: "页眉",
+    footer: "页脚",
+    notes: "脚注与批注",
+    comment: "批注",
+    commentBy: "{author} 的批注",
     notDrawn: "图表或对象：请下载查看",
+    notDrawnWords: "此处无法显示：{words}",
   },
   unknown: {
     office: "不支持预览办公文档",

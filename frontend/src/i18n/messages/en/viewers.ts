@@ -1,4 +1,4 @@
-/** The part of `artifacts` that viewers say. */
+/** What viewers of files say, and what is done with pictures and reports. */
 export const viewers = {
   site: {
     title: "Preview of {name}",
@@ -10,12 +10,28 @@ export const viewers = {
     allow: "Allow internet access",
     expired: "Couldn’t open the preview",
   },
-  image: {
-    zoom: "Size",
-    fit: "Fit",
-    full: "100 %",
-    alt: "Image {name}",
-    failed: "Couldn’t show this image",
+  image: { zoom: "Size", fit: "Fit", full: "100 %" },
+  diagram: {
+    enlarge: "Enlarge",
+    save: "Save diagram",
+    saveSvg: "Save as SVG",
+    savePng: "Save as PNG",
+    failed: "Couldn’t save the diagram as PNG. Save it as SVG instead.",
+    zoomIn: "Zoom in",
+    zoomOut: "Zoom out",
+    fit: "Fit to window",
+  },
+  report: {
+    pdf: "Save as PDF",
+    docx: "Save as Word",
+    ready: "{name} is downloading",
+    partly: "{name} is downloading, but something is missing",
+    failed: "Couldn’t make {name}",
+    skill_off: "The skill that makes it is off. Turn it on under Skills, then try again.",
+    program_missing:
+      "The sandbox lacks the programs that make it. An administrator can run “deerflow setup” on the server.",
+    not_utf8: "The file isn’t UTF-8. Open it with Edit and save it, then try again.",
+    too_slow: "It took too long. Save a shorter file.",
   },
   pdf: {
     title: "Document {name}",
@@ -43,7 +59,15 @@ export const viewers = {
     damaged: "This document is damaged and can’t be previewed",
     sheets: "Sheets",
     slide: "Slide {n} of {all}",
+    uncalculated: "{formula} (not calculated)",
+    uncalculatedShort: "(not calculated)",
+    header: "Header",
+    footer: "Footer",
+    notes: "Notes and comments",
+    comment: "Comment",
+    commentBy: "Comment by {author}",
     notDrawn: "Chart or object: download to see it",
+    notDrawnWords: "Not shown here: {words}",
   },
   unknown: {
     office: "No preview for office documents",

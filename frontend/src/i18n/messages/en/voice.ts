@@ -1,0 +1,32 @@
+export const voice = {
+  read: {
+    start: "Read aloud",
+    stop: "Stop reading",
+    failed: "Couldn’t read this aloud",
+    failedText: "Your browser has no voice for this language. You can add voices in your system’s settings.",
+  },
+  dictate: {
+    start: "Dictate",
+    finish: "Finish dictation",
+    cancel: "Discard dictation",
+    recording: "Recording",
+    writing: "Writing it down…",
+    nothing: "Nothing was heard",
+    nothingText: "Check that the right microphone is chosen and not muted.",
+    denied: "Your browser blocks the microphone",
+    deniedText: "Allow it in your browser’s site settings (the icon next to the address), then try again.",
+    none: "No microphone found",
+    noneText: "Connect one, then try again.",
+    failed: "Couldn’t turn your speech into text",
+    failedBrowser: "Your browser’s speech recognition doesn’t work here",
+    failedBrowserText: "It may need the internet, or not support this language.",
+    again: "Try again",
+  },
+  settings: {
+    title: "Dictation by the browser",
+    text: "Shows a microphone in the message field. Many browsers send what you say to their maker to turn it into text.",
+    server: "This server turns speech into text itself, so the browser’s recognition isn’t used.",
+    unsupported: "This browser has no speech recognition.",
+    insecure: "Browsers only allow the microphone on https pages or localhost.",
+  },
+};

@@ -122,7 +122,7 @@ test("an agent is made in a conversation, and can be talked to at once", async (
 });
 
 test("USER.md is written for all agents, and what is too long is not sent", async ({ page, gateway }) => {
-  await page.goto(`${gateway.url}/settings/agents`);
+  await page.goto(`${gateway.url}/settings/instructions`);
   const text = page.getByLabel("USER.md", { exact: true });
   await text.fill("x".repeat(20_001));
   await expect(page.getByRole("button", { name: "Save" })).toBeDisabled();

@@ -132,12 +132,12 @@ test("the palette leads to everything by the names that people use", async ({ pa
   await page.keyboard.press("ControlOrMeta+k");
   const field = page.getByPlaceholder("Search chats or type a command");
   for (const [words, leads] of [
-    ["custom instructions", "Memory"],
+    ["custom instructions", "Instructions"],
     ["personalization", "Memory"],
     ["profile", "Account"],
     ["sign out", "Sign out"],
     ["docs", "Documentation"],
-    ["temporary", "Memory"],
+    ["temporary", "Temporary chat"],
     ["share", "Copy link to this chat"],
     ["upload", "Attach files"],
     ["archived", "Archived chats"],

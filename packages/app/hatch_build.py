@@ -1,4 +1,4 @@
-"""The wheel holds the built page, and the versions that it was tested with; without a page it is not made."""
+"""The wheel holds the built page, the documentation, and the versions that it was tested with; without a page it is not made."""
 
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,13 @@ class PageHook(BuildHookInterface[Any]):
             raise FileNotFoundError(
                 "The page has not been built, and without it nobody could use this. Run `make wheels`."
             )
-        if (lock := Path(self.root).parents[1] / LOCK).is_file():
-            build_data["force_include"][str(lock)] = "deerflow_app/locked.txt"
+        repository = Path(self.root).parents[1]
+        if (lock := repository / LOCK).is_file():
+            build_data["force_include"] |= {
+                str(lock): "deerflow_app/locked.txt",
+                str(repository / "docs"): "deerflow_app/guides",
+                str(repository / "CHANGELOG.md"): "deerflow_app/guides/changes.md",
+            }
 
 
 class LockedHook(MetadataHookInterface):

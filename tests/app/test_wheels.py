@@ -35,7 +35,9 @@ def checkout(tmp_path: Path) -> Path:
     """The packages and what they take from elsewhere in the repository; without the page."""
     shutil.copytree(ROOT / "packages", tmp_path / "packages", ignore=shutil.ignore_patterns("web", "__pycache__"))
     shutil.copy(ROOT / "config.example.yaml", tmp_path)
-    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
+    for name in ("docs", "requirements"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
 
 
@@ -45,7 +47,8 @@ def test_a_wheel_is_not_built_without_the_page_and_names_one_version_of_everythi
     assert done.returncode != 0 and "The page has not been built" in done.stderr
     (project / PAGE).mkdir()
     (project / PAGE / "index.html").write_text("<p>The page</p>")
-    assert {f"{PAGE}/index.html", "deerflow_app/locked.txt"} <= names(project)
+    guides = {f"deerflow_app/guides/{name}.md" for name in ("changes", "workspace", "channels/slack")}
+    assert {f"{PAGE}/index.html", "deerflow_app/locked.txt", *guides} <= names(project)
     _one_version(checkout)
 
 

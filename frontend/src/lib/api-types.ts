@@ -2127,6 +2127,14 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** Guide */
+        Guide: {
+            /**
+             * Text
+             * @description Markdown.
+             */
+            text: string;
+        };
         /** Health */
         Health: {
             /**

@@ -32,6 +32,11 @@ export const setupStatus = () => http.get<SetupStatus>("/api/v1/auth/setup-statu
 export const site = () => http.get<Schemas["Site"]>("/api/v1/site");
 export const models = () => http.get<Models>("/api/models");
 export const thread = (id: string, signal?: AbortSignal) => http.get<Thread>(threadApi(id), { signal });
+/** What a thread is to begin with; files may have made it before. */
+export async function noteThread(id: string, metadata: object) {
+  await http.post("/api/threads", { thread_id: id, metadata });
+  await http.patch(threadApi(id), { metadata });
+}
 export const waiting = async () =>
   (await http.get<Schemas["WaitingThreads"]>("/api/approvals/waiting")).threads;
 export const turns = (id: string) => http.get<TurnRecord[]>(threadApi(id, "/turns"));

@@ -23,7 +23,7 @@ export const keys = {
   waiting: ["threads", "waiting"],
   /** Of all that belongs to one thread. */
   thread: (id: string) => ["thread", id],
-  memoryPaused: (id: string) => ["thread", id, "memoryPaused"],
+  switches: (id: string) => ["thread", id, "switches"],
   turns: (id: string) => ["thread", id, "turns"],
   waitingFor: (id: string, since: string) => ["thread", id, "waiting", since],
   runs: (id: string) => ["thread", id, "runs"],

@@ -26,6 +26,7 @@ export const SETTINGS = [
   "notifications",
   "tokens",
   "approvals",
+  "instructions",
   "memory",
   "skills",
   "agents",

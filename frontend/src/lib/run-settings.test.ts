@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Model } from "@/lib/api";
 import { readStored } from "@/lib/storage";
-import { choose, resolve, type Choice } from "./run-settings";
+import { choose, notesOf, resolve, type Choice } from "./run-settings";
 
 const model = (name: string, abilities: Partial<Model> = {}): Model => ({
   name,
@@ -100,4 +100,17 @@ test("what administrators set for new chats holds until someone picks their own"
   const of = (device: Choice) => resolve(undefined, device, preset, null, "ultra").settings;
   expect(of({})).toMatchObject({ modelName: "other", mode: "ultra" });
   expect(of({ modelName: "smart", mode: "flash" })).toMatchObject({ modelName: "smart", mode: "flash" });
+});
+
+test("what one chat does without is no choice for the next, and begins its thread", () => {
+  localStorage.clear();
+  choose("t1", { mode: "flash", off: ["web"], temporary: true });
+  const { device, threads } = readStored<{ device: Choice; threads: Record<string, Choice> }>("runSettings", {
+    device: {},
+    threads: {},
+  });
+  expect(device).toEqual({ mode: "flash" });
+  const now = settings(threads.t1, device);
+  expect(notesOf(now)).toEqual({ switched_off: ["web"], temporary: true });
+  expect(notesOf(settings(undefined, device))).toBeNull();
 });

@@ -11,6 +11,9 @@ export interface RunSettings {
   effort: "minimal" | "low" | "medium" | "high" | null;
   /** Who answers, null: the default agent. Undefined: whoever answered last in the thread. */
   agent?: AgentChoice | null;
+  /** What the chat does without, see `useSwitches`. */
+  off?: readonly string[];
+  temporary?: boolean;
 }
 
 /** An agent of one's own. `setUp`: the conversation is about making it. */
@@ -31,6 +34,8 @@ interface Stored {
   threads: Record<string, Choice & { at: number }>;
 }
 const key = () => own("runSettings");
+/** Nothing of this is the device's choice. */
+const OF_THREAD = { agent: undefined, off: undefined, temporary: undefined };
 const NOTHING: Stored = { device: {}, threads: {} };
 /** Threads whose choice is remembered; of others the device's last one counts. */
 const KEPT = 200;
@@ -72,7 +77,8 @@ export function resolve(
   const mode = modesOf(model).includes(wanted) ? wanted : usual;
   const asked = [thread?.effort, device.effort].find((effort) => effort !== undefined) ?? null;
   const effort = takesEffort(model, mode) && asked && EFFORTS.includes(asked) ? asked : null;
-  return { settings: { modelName, mode, effort, agent: thread?.agent }, model, gone };
+  const { agent, off, temporary } = thread ?? {};
+  return { settings: { modelName, mode, effort, agent, off, temporary }, model, gone };
 }
 
 export const modesOf = (model: Model | null) =>
@@ -81,16 +87,20 @@ export const modesOf = (model: Model | null) =>
 export const takesEffort = (model: Model | null, mode: Mode) =>
   mode !== "flash" && !!model?.supports_reasoning_effort;
 
-/** Remembers it for the thread and, but for the agent, as the device's last choice. */
+/** Remembers it for the thread and, but for what is its own, as the device's last choice. */
 export function choose(threadId: string, patch: Choice, now = Date.now()) {
   const { device, threads } = stored();
   const all = { ...threads, [threadId]: { ...threads[threadId], ...patch, at: now } };
   const newest = Object.entries(all).sort(([, one], [, other]) => other.at - one.at);
   writeStored<Stored>(key(), {
-    device: { ...device, ...patch, agent: undefined },
+    device: { ...device, ...patch, ...OF_THREAD },
     threads: Object.fromEntries(newest.slice(0, KEPT)),
   });
 }
+
+/** Metadata of a thread that begins with these; null: none. */
+export const notesOf = ({ off, temporary }: RunSettings) =>
+  off?.length || temporary ? { switched_off: off ?? [], ...(temporary && { temporary }) } : null;
 
 export function forgetChoice(threadId: string) {
   const { device, threads } = stored();

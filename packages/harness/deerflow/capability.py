@@ -28,12 +28,14 @@ class AgentSpec:
         is_subagent: it works for another agent, and talks to no person.
         is_kept: its threads are kept: what it learns can outlive them.
         is_small: its model has a small window, and reads of no tool that it can do without.
+        switched_off: what the person has switched off in the chat.
     """
 
     config: AppConfig
     is_subagent: bool = False
     is_kept: bool = False
     is_small: bool = False
+    switched_off: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class EndedRun:
         agent: as in NewTurn.
         joined: the messages that the run added to its thread.
         ends_turn: its turn came to a good end.
+        switched_off: what the person had switched off for it.
     """
 
     config: AppConfig
@@ -69,10 +72,11 @@ class EndedRun:
     run: Run
     joined: Sequence[BaseMessage]
     ends_turn: bool
+    switched_off: Collection[str] = ()
 
 
 class Offer:
-    """The part of a noun that agents get. Depends on the configuration only, so that system prompt and tools stay the same."""
+    """The part of a noun that agents get. Depends on the agent's specification only, so that system prompt and tools stay the same."""
 
     def tools(self, agent: AgentSpec) -> Sequence[BaseTool]:
         return ()
@@ -123,13 +127,18 @@ class Capabilities:
         name = method.__name__
         return tuple(each for each in self._given if getattr(type(each), name) is not method)
 
-    async def facts(self, turn: NewTurn) -> dict[str, Any]:
-        """Return what capabilities record with a message, by their names."""
-        found = [(each.name, await each.facts(turn)) for each in self._facts]
+    async def facts(self, turn: NewTurn, switched_off: Collection[str] = ()) -> dict[str, Any]:
+        """Return what capabilities record with a message, by their names. Those that are switched off record nothing."""
+        asked = [each for each in self._facts if each.name not in switched_off]
+        found = [(each.name, await each.facts(turn)) for each in asked]
         return {name: facts for name, facts in found if facts is not None}
 
-    def for_run(self, principal: Principal, thread_id: str, agent: str) -> dict[type, object]:
-        made = [each.for_run(principal, thread_id, agent) for each in self._for_run]
+    def for_run(
+        self, principal: Principal, thread_id: str, agent: str, switched_off: Collection[str] = ()
+    ) -> dict[type, object]:
+        """Return what tools find in a run, by its type. Those that are switched off have no part in it."""
+        asked = [each for each in self._for_run if each.name not in switched_off]
+        made = [each.for_run(principal, thread_id, agent) for each in asked]
         return {type(one): one for one in made}
 
     async def turn_left(self, thread_id: str) -> None:

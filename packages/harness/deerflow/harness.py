@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from deerflow.capability import Offer
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AgentConfig, Persona, read_persona
+from deerflow.config.switches import SKILLS, switches
 from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.mcp.servers import McpServers
@@ -65,6 +66,14 @@ class RunOptions:
     """The run sets up an agent in a conversation."""
     available_skills: tuple[str, ...] | None = None
     """Names of the skills that the agent may use; None: all that are on."""
+    switched_off: tuple[str, ...] = ()
+    """What the person has switched off, see :mod:`deerflow.config.switches`."""
+
+    def without(self, names: Iterable[str]) -> RunOptions:
+        """Return the same with more switched off. The conversation that sets up an agent keeps the skill for that."""
+        off = switches([*self.switched_off, *names])
+        skills = () if SKILLS in off and not self.is_bootstrap else self.available_skills
+        return replace(self, switched_off=off, available_skills=skills)
 
 
 @dataclass(frozen=True)

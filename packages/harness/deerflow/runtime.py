@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from importlib import import_module
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ logger = logging.getLogger(__name__)
 JOBS = "jobs"
 """Channel to other processes: there are jobs."""
 SWEEP_SECONDS = 10.0
-HOUSEKEEPING = timedelta(hours=24)
+HOUSEKEEPING = timedelta(hours=1)
 LEAD_AGENT_MODULE = "deerflow.agents.lead_agent"
 
 
@@ -308,7 +309,8 @@ class Runtime(RunObserver):
 
     async def context_table(self, principal: Principal, thread_id: str, options: RunOptions) -> ContextTable:
         """What the next request to the model would hold. Raises NotFoundError, or ValueError: no model is configured."""
-        await self.threads.repository.get(principal, thread_id)
+        thread = await self.threads.repository.get(principal, thread_id)
+        options = options.without(thread.switched_off)
         snapshot = await self.threads.states.snapshot(thread_id)
         return await self.workshop.context_table(principal, snapshot.values, options)
 
@@ -418,13 +420,14 @@ class Runtime(RunObserver):
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def _keep_house(self) -> None:
-        while True:
+        """Remove what is over its time: threads every hour, the rest every day."""
+        for hour in count():
             try:
                 await self.threads.finish_deletions()
-                if self.executes:
+                if self.executes and hour % 24 == 0:
                     await self.retention.apply(retention_policy(await self.config_source.acurrent()))
             except Exception:
-                logger.exception("Housekeeping failed; the next try is in a day.")
+                logger.exception("Housekeeping failed; the next try is in an hour.")
             await asyncio.sleep(HOUSEKEEPING.total_seconds())
 
 

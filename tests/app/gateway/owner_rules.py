@@ -258,6 +258,7 @@ RULES: dict[str, Rule] = {
     "GET /api/models/{model_name:path}": Rule(SIGNED_IN),
     "POST /api/models/{model_name:path}/test": Rule(SIGNED_IN),
     "GET /api/system": Rule(SIGNED_IN),
+    "GET /api/guides/{name:path}": Rule(SIGNED_IN, owner=(404, 422)),
     "GET /api/features": Rule(SIGNED_IN),
     "GET /api/suggestions/config": Rule(SIGNED_IN),
     # streams

@@ -191,3 +191,10 @@ async def test_a_conversation_is_summarized_by_a_run_and_measured_before_and_aft
     scripted.script(Text("Hello."))
     values = (await gateway.admin.post(f"{path}/runs/wait", json={"input": {"messages": [forged]}})).json()
     assert values["messages"][-1]["content"] == "Hello."
+
+
+async def test_the_documentation_and_what_is_new_are_read_on_the_page(gateway: Gateway):
+    for name, begins in (("workspace", "# The workspace"), ("channels/slack", "# "), ("changes", "# Changelog")):
+        assert (await gateway.user.get(f"/api/guides/{name}")).json()["text"].startswith(begins)
+    for name in ("none", "channels/none", "../README", "..%2FREADME", "%2Fetc%2Fpasswd"):
+        assert (await gateway.user.get(f"/api/guides/{name}")).status_code in (404, 422), name

@@ -21,4 +21,4 @@ export { useCost } from "./use-cost";
 
 /** What a thread that is not open waits for. */
 export const Elsewhere = late(() => import("./elsewhere"));
-export const PausedMark = afterPage(() => import("./paused-mark"));
+export const ChatMarks = afterPage(() => import("./chat-marks"));

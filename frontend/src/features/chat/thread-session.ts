@@ -1,7 +1,7 @@
 /** One thread as this browser sees it: loaded once, followed from there on, and what was sent but not heard back yet. */
-import { runs, thread, threadApi, type Run } from "@/lib/api";
+import { noteThread, runs, thread, threadApi, type Run } from "@/lib/api";
 import { ApiError, http, isUnreachable } from "@/lib/http";
-import type { AgentChoice, RunSettings } from "@/lib/run-settings";
+import { notesOf, type AgentChoice, type RunSettings } from "@/lib/run-settings";
 import { uuid } from "@/lib/uuid";
 import { ChildEvents } from "./child-events";
 import { follow, pause, WAITS } from "./protocol";
@@ -142,9 +142,10 @@ export class ThreadSession {
       multitask_strategy: place.checkpointId ? "interrupt" : "enqueue",
       ...(place.checkpointId ? { checkpoint_id: place.checkpointId } : {}),
     };
+    const notes = before.exists ? null : notesOf(settings);
     try {
       if (place.checkpointId) await http.post(threadApi(this.id, "/runs"), body);
-      else await (this.line = this.line.catch(() => {}).then(() => this.deliver(id, message, body)));
+      else await (this.line = this.line.catch(() => {}).then(() => this.deliver(id, message, body, notes)));
       this.mark(id, "accepted");
     } catch (error) {
       const { waitingFor } = before.thread;
@@ -160,15 +161,17 @@ export class ThreadSession {
     }
   }
 
-  private async deliver(id: string, message: Outgoing, body: object) {
+  private async deliver(id: string, message: Outgoing, body: object, metadata: object | null) {
     const withdrawal = new AbortController();
     this.withdrawals.set(id, withdrawal);
     try {
       for (let failures = 0; ; failures += 1) {
         try {
           // The answer may have been lost, not the message: what has arrived is not sent twice.
-          if (failures === 0 || !(await this.hasArrived(id)))
+          if (failures === 0 || !(await this.hasArrived(id))) {
+            if (metadata) await noteThread(this.id, metadata);
             await http.post(threadApi(this.id, "/runs"), body);
+          }
           return;
         } catch (error) {
           if (!isUnreachable(error)) throw error;
@@ -242,9 +245,7 @@ export class ThreadSession {
         ...asked({ ...settings, agent: undefined }, last), // whoever asked goes on
       });
     } catch (error) {
-      this.set({
-        thread: { ...this.snapshot.thread, waitingFor, answering, running },
-      });
+      this.set({ thread: { ...this.snapshot.thread, waitingFor, answering, running } });
       throw error;
     }
   }

@@ -23,6 +23,7 @@ const QueueList = afterPage(() => import("./queue-list"));
 const SlashMenu = afterPage(() => import("./slash-menu"));
 const SkillChip = afterPage(() => import("./skill-chip"));
 const Suggestions = afterPage(() => import("./suggestions"));
+const ToolsMenu = afterPage(() => import("./tools-menu"));
 
 interface MessageBoxProps {
   conversation: string;
@@ -123,6 +124,9 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
             >
               <Paperclip aria-hidden />
             </IconButton>
+            <Suspense fallback={<div className="size-8" />}>
+              <ToolsMenu conversation={conversation} isNew={isNew} onClosed={focus} />
+            </Suspense>
             {(message.agents.length > 0 || message.agent) && (
               <Suspense>
                 <AgentPicker

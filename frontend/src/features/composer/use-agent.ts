@@ -18,7 +18,7 @@ export function useAgentChoice(conversation: string) {
     agents: agents ?? [],
     agent: gone ? null : wanted,
     /** Names of the only skills that the agent uses; null: all. */
-    allowed: known?.skills ?? null,
+    allowed: settings.off?.includes("skills") ? [] : (known?.skills ?? null),
     /** One that answered so far and was deleted. */
     agentGone: gone,
   };

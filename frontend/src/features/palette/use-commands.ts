@@ -10,12 +10,14 @@ import {
   Languages,
   Link,
   LogOut,
+  MessageCircleDashed,
   Moon,
   PanelLeft,
   Paperclip,
   Pencil,
   Settings,
   Search,
+  Sparkles,
   SquarePen,
   Sun,
   SunMoon,
@@ -29,6 +31,8 @@ import { signOut, useAccount } from "@/features/auth";
 import { openArchivedView, threadLink, useSidebar, useThreadActions } from "@/features/threads";
 import { downloadThread } from "@/lib/export";
 import { attachFiles, findInChat } from "@/lib/compose";
+import { choose } from "@/lib/run-settings";
+import { draftThreadId } from "@/lib/draft-thread";
 import { startChat } from "@/lib/start-chat";
 import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
 import { openThread, SETTINGS, settingsPath, threadPath, usePanel, useThreadId } from "@/lib/route";
@@ -57,6 +61,7 @@ const SECTION_WORDS = [
   "account",
   "appearance",
   "approvals",
+  "instructions",
   "memory",
   "models",
   "skills",
@@ -155,6 +160,16 @@ export function useCommands(openHelp: () => void, rename: () => void): PaletteCo
       run: () => (window.location.pathname.startsWith("/chats") ? startChat() : goTo(null)),
     },
     {
+      id: "temporary",
+      label: t("temporary"),
+      icon: MessageCircleDashed,
+      words: t("words.temporary"),
+      run: () => {
+        choose(draftThreadId(), { temporary: true });
+        goTo(null);
+      },
+    },
+    {
       id: "attach",
       label: t("attach"),
       icon: Paperclip,
@@ -205,7 +220,13 @@ export function useCommands(openHelp: () => void, rename: () => void): PaletteCo
       label: t("docs"),
       icon: BookOpen,
       words: t("words.docs"),
-      run: () => void window.open("/docs", "_blank", "noopener"),
+      run: () => router.push(`${settingsPath("about")}?name=workspace`),
+    },
+    {
+      id: "changes",
+      label: threads("changes"),
+      icon: Sparkles,
+      run: () => router.push(`${settingsPath("about")}?name=changes`),
     },
     {
       id: "signOut",

@@ -7,11 +7,15 @@ import { Button } from "@/ui/button";
 import { CopyButton } from "@/ui/copy-button";
 import { Logo } from "@/ui/logo";
 import { system, type SystemInfo } from "./api";
+import { Guide } from "./guide";
 import { Facts, Group, Note, Waiting } from "./parts";
+import { useItem } from "./use-item";
 
 export default function AboutSection() {
   const t = useT("settings.info");
   const { data, error, refetch } = useQuery({ queryKey: keys.system, queryFn: system });
+  const [name, open] = useItem();
+  if (name !== null) return <Guide name={name} onOpen={open} />;
   return (
     <>
       <div className="flex flex-wrap items-center gap-4 rounded-xl border bg-card p-5">
@@ -22,6 +26,12 @@ export default function AboutSection() {
           <p className="font-display text-lg font-semibold">DeerFlow {data?.version}</p>
           <p className="text-[13px] text-muted-foreground">{t("licenceText")}</p>
         </div>
+        <Button variant="outline" size="sm" onClick={() => open("workspace")}>
+          {t("help")}
+        </Button>
+        <Button variant="outline" size="sm" onClick={() => open("changes")}>
+          {t("changes")}
+        </Button>
         <Button variant="outline" size="sm" asChild>
           <a href="/docs" target="_blank" rel="noreferrer">
             {t("apiDocs")}

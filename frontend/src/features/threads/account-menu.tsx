@@ -1,41 +1,19 @@
 "use client";
-import { Archive, ChevronsUpDown, Languages, LogOut, Settings, SunMoon } from "lucide-react";
-import { useTheme } from "next-themes";
-import { useRouter } from "next/navigation";
-import { toast } from "@/ui/toast";
-import { signOut, useAccount } from "@/features/auth";
-import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
+import { ChevronsUpDown } from "lucide-react";
+import { Suspense } from "react";
+import { useAccount } from "@/features/auth";
+import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { settingsPath } from "@/lib/route";
-import { shortcutLabel, SHORTCUTS } from "@/lib/shortcuts";
-import {
-  DropdownMenu,
-  DropdownMenuContent,
-  DropdownMenuItem,
-  DropdownMenuLabel,
-  DropdownMenuRadioGroup,
-  DropdownMenuRadioItem,
-  DropdownMenuSeparator,
-  DropdownMenuShortcut,
-  DropdownMenuSub,
-  DropdownMenuSubContent,
-  DropdownMenuSubTrigger,
-  DropdownMenuTrigger,
-} from "@/ui/dropdown-menu";
+import { afterPage } from "@/lib/late";
+import { DropdownMenu, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 
-const THEMES = ["system", "light", "dark"] as const;
+const AccountItems = afterPage(() => import("./account-items"));
 
 /** Who is signed in, and what concerns the whole product. `small`: only the letter. */
 export function AccountMenu({ small = false, onArchived }: { small?: boolean; onArchived?: () => void }) {
   const t = useT("threads");
-  const common = useT("common");
-  const router = useRouter();
   const { data: account } = useAccount();
-  const { theme, setTheme } = useTheme();
-  const [locale, setLocale] = useLocale();
   const name = account?.email ?? t("account");
-  const leave = () =>
-    signOut().catch((error: Error) => toast.error(t("signOutFailed"), { description: error.message }));
   return (
     <DropdownMenu modal={false}>
       <DropdownMenuTrigger asChild>
@@ -61,58 +39,9 @@ export function AccountMenu({ small = false, onArchived }: { small?: boolean; on
           )}
         </button>
       </DropdownMenuTrigger>
-      <DropdownMenuContent side="top" align="start" className="w-60">
-        <DropdownMenuLabel className="truncate">
-          {name}
-          {account?.system_role === "admin" && ` · ${t("admin")}`}
-        </DropdownMenuLabel>
-        <DropdownMenuItem onSelect={() => router.push(settingsPath())}>
-          <Settings aria-hidden />
-          {common("settings")}
-          <DropdownMenuShortcut>{shortcutLabel(SHORTCUTS.settings)}</DropdownMenuShortcut>
-        </DropdownMenuItem>
-        {onArchived && (
-          <DropdownMenuItem onSelect={onArchived}>
-            <Archive aria-hidden />
-            {t("archivedChats")}
-          </DropdownMenuItem>
-        )}
-        <DropdownMenuSub>
-          <DropdownMenuSubTrigger>
-            <SunMoon aria-hidden />
-            {t("theme")}
-          </DropdownMenuSubTrigger>
-          <DropdownMenuSubContent>
-            <DropdownMenuRadioGroup value={theme} onValueChange={setTheme}>
-              {THEMES.map((one) => (
-                <DropdownMenuRadioItem key={one} value={one}>
-                  {t(`themes.${one}`)}
-                </DropdownMenuRadioItem>
-              ))}
-            </DropdownMenuRadioGroup>
-          </DropdownMenuSubContent>
-        </DropdownMenuSub>
-        <DropdownMenuSub>
-          <DropdownMenuSubTrigger>
-            <Languages aria-hidden />
-            {t("language")}
-          </DropdownMenuSubTrigger>
-          <DropdownMenuSubContent>
-            <DropdownMenuRadioGroup value={locale} onValueChange={(next) => setLocale(next as Locale)}>
-              {Object.entries(LOCALES).map(([code, label]) => (
-                <DropdownMenuRadioItem key={code} value={code}>
-                  {label}
-                </DropdownMenuRadioItem>
-              ))}
-            </DropdownMenuRadioGroup>
-          </DropdownMenuSubContent>
-        </DropdownMenuSub>
-        <DropdownMenuSeparator />
-        <DropdownMenuItem onSelect={() => void leave()}>
-          <LogOut aria-hidden />
-          {t("signOut")}
-        </DropdownMenuItem>
-      </DropdownMenuContent>
+      <Suspense>
+        <AccountItems name={name} onArchived={onArchived} />
+      </Suspense>
     </DropdownMenu>
   );
 }

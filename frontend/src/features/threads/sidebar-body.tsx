@@ -19,6 +19,7 @@ import { ThreadList } from "./thread-list";
 import { useThreads } from "./use-threads";
 
 const SearchResults = afterPage(() => import("./search-results"));
+const SidebarLinks = afterPage(() => import("./sidebar-links"));
 
 const DELAY = 200;
 
@@ -76,6 +77,9 @@ export function SidebarBody({ drawer, onOpen, onCollapse }: SidebarBodyProps) {
           </a>
         </Button>
         <SearchField text={text} onChange={setText} onDown={() => firstRow(scroller.current)?.focus()} />
+        <Suspense fallback={<div className="h-16 pointer-coarse:h-22" />}>
+          <SidebarLinks onOpen={onOpen} />
+        </Suspense>
         <Suspense>
           <WaitingButton onOpen={onOpen} />
         </Suspense>

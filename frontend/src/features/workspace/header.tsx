@@ -1,7 +1,7 @@
 "use client";
 import { Files, Menu, Search, SquarePen } from "lucide-react";
 import { Suspense } from "react";
-import { ContextGauge, PausedMark, useCost, useSession } from "@/features/chat";
+import { ChatMarks, ContextGauge, useCost, useSession } from "@/features/chat";
 import { WaitingButton } from "@/features/decisions";
 import { useT } from "@/i18n";
 import { findInChat } from "@/lib/compose";
@@ -36,9 +36,9 @@ export function Header({ onMenu }: { onMenu: () => void }) {
         {isThere ? (title ?? t("untitled")) : <span className="sr-only">{t("newChat")}</span>}
       </h1>
       <Cost />
-      {isThere && (
+      {phase !== "missing" && (
         <Suspense>
-          <PausedMark threadId={threadId} />
+          <ChatMarks threadId={threadId} />
         </Suspense>
       )}
       <ContextGauge />

@@ -64,6 +64,7 @@ RUNTIME_ROUTERS = (
     "events",
     "events.protocol_routes",
     "features",
+    "guides",
     "feedback",
     "mcp",
     "memory",

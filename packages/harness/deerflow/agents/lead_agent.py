@@ -49,7 +49,7 @@ from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import carried
 from deerflow.capability import AgentSpec
-from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths
+from deerflow.config import AppConfig, ConfigSource, ModelConfig, Paths, switches
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.config.confinement import visible_mounts
 from deerflow.config.schema import NOT_FOR_SUBAGENTS
@@ -142,7 +142,14 @@ def _parts(
     groups = options.agent.tool_groups if options.agent is not None else None
     small = entry.context_window is not None and entry.context_window <= SMALL_WINDOW
     skills = replace(skills, brief=small)
-    spec = AgentSpec(config, is_subagent=subagent is not None, is_kept=harness.checkpointer is not None, is_small=small)
+    off = options.switched_off
+    spec = AgentSpec(
+        config,
+        is_subagent=subagent is not None,
+        is_kept=harness.checkpointer is not None,
+        is_small=small,
+        switched_off=off,
+    )
     tools = get_available_tools(
         groups,
         app_config=config,
@@ -150,10 +157,16 @@ def _parts(
         sandbox=sandbox,
         small=small,
         brought=[tool for offer in harness.offers for tool in offer.tools(spec)],
+        switched_off=off,
     )
-    tools += [one for one in harness.mcp_tools if groups is None or {"mcp", (one.metadata or {})[SERVER]} & {*groups}]
-    unconnected = [one for one in harness.mcp_unconnected if groups is None or {"mcp", one[0]} & {*groups}]
-    if sandbox:
+
+    def serves(server: str) -> bool:
+        """Whether the agent gets what this MCP server offers."""
+        return f"{switches.SERVER}{server}" not in off and (groups is None or bool({"mcp", server} & {*groups}))
+
+    tools += [one for one in harness.mcp_tools if serves((one.metadata or {})[SERVER])]
+    unconnected = [one for one in harness.mcp_unconnected if serves(one[0])]
+    if sandbox and switches.SKILLS not in off:
         tools += skill_tools(skills, evolution=config.skill_evolution.enabled and subagent is None)
     if subagent is None:
         tools += agent_tools(is_bootstrap=options.is_bootstrap, is_custom=options.agent is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deerflow.config import switches
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.harness import RunOptions
@@ -30,6 +31,7 @@ def run_options(given: Mapping[str, Any], agent: AgentConfig | None = None) -> R
     if mode is not None and mode not in ("flash", "thinking", "pro", "ultra"):
         raise InvalidRequestError(f"context.mode is {mode!r}: use flash, thinking, pro or ultra.")
     name, is_bootstrap = given.get("agent_name"), given.get("is_bootstrap") is True
+    off = switches.switches(given.get(switches.KEY))
     try:
         return RunOptions(
             model_name=_text(given, "model_name") or _text(given, "model"),
@@ -42,7 +44,7 @@ def run_options(given: Mapping[str, Any], agent: AgentConfig | None = None) -> R
             agent=agent,
             is_bootstrap=is_bootstrap,
             available_skills=(BOOTSTRAP_SKILL,) if is_bootstrap else _names(given, "available_skills"),
-        )
+        ).without(off)
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(str(error)) from error
 

@@ -58,6 +58,7 @@ from deerflow.storage.tables import (
     tool_executions,
     utc_now,
 )
+from deerflow.storage.threads import ThreadFilter
 from deerflow.threads.service import ThreadService
 
 _CHANNELS = timedelta(days=30)
@@ -311,7 +312,7 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
     """
     principal = Principal(user_id, source="internal")
     await database.write(_delete_rows, user_id)
-    while found := (await service.repository.search(principal, limit=_THREADS))[0]:
+    while found := (await service.repository.search(principal, ThreadFilter(unlisted=True), limit=_THREADS))[0]:
         for thread in found:
             with suppress(NotFoundError):
                 await service.delete(principal, thread.thread_id)

@@ -321,7 +321,7 @@ class Attempt:
             pages=ThreadPages(parts.database, thread_id),
             approvals=approvals,
             provenance=ThreadProvenance(parts.database, thread_id, self.run.turn),
-            things=parts.capabilities.for_run(spec.principal, thread_id, spec.agent),
+            things=parts.capabilities.for_run(spec.principal, thread_id, spec.agent, spec.options.switched_off),
             save_agent=partial(self._save_agent, spec.principal),
             unattended=not self._is_attended(spec),
             can_wait=self._can_wait(spec),
@@ -649,7 +649,9 @@ class Attempt:
         left: list[tuple[str | None, datetime | None]] = []
         transcripts = await self._transcripts()
         config, joined = self.parts.agents.harness.config, self._joined
-        ended = EndedRun(config, self.spec.agent, run, joined, ending.ends_turn) if self.spec is not None else None
+        ended = None
+        if (spec := self.spec) is not None:
+            ended = EndedRun(config, spec.agent, run, joined, ending.ends_turn, spec.options.switched_off)
 
         def close(connection: Connection) -> bool:
             left.clear()

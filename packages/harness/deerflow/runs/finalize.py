@@ -23,8 +23,8 @@ from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
 from deerflow.storage.runs import Ending, Run, first_words, is_first_good_turn
 from deerflow.storage.tables import utc_now
+from deerflow.storage.threads import TEMPORARY, set_title, shortened
 from deerflow.storage.threads import find as find_thread
-from deerflow.storage.threads import set_title, shortened
 from deerflow.tasks.jobs import enqueue
 from deerflow.threads.checkpoint import is_unfinished, provisional_title
 from deerflow.tools.shell import cut_short
@@ -191,7 +191,8 @@ def follow_up(
     Returns:
         When the first of the tasks is due; None: there is none.
     """
-    message_search.index(connection, run.thread_id, run.user_id, joined)
+    if not run.kwargs.get(TEMPORARY):
+        message_search.index(connection, run.thread_id, run.user_id, joined)
     people = [message for message in joined if is_person(message)]
     title = provisional_title(people[0]) if people else ""
     named = bool(title) and set_title(connection, run.thread_id, title, only_if_missing=True)

@@ -116,7 +116,7 @@ class RunInput:
             earlier = None if is_new else lambda: _messages(self.agent, config)
             spec = self.spec
             turn = NewTurn(spec.principal, spec.agent, run.thread_id, people[-1].text, earlier)
-            people[-1].additional_kwargs[FACTS] |= await self.capabilities.facts(turn)
+            people[-1].additional_kwargs[FACTS] |= await self.capabilities.facts(turn, spec.options.switched_off)
         return GraphInput(run, config, value, messages=value["messages"])
 
     async def _first_input(self, asked: Mapping[str, Any] | list[Any] | str, *, is_new: bool) -> dict[str, Any]:

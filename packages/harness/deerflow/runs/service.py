@@ -19,6 +19,7 @@ from langchain_core.utils.uuid import uuid7
 from deerflow.agents.run_options import run_options
 from deerflow.config import AppConfig
 from deerflow.config.agents import AgentConfig
+from deerflow.config.switches import KEY as SWITCHED_OFF
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
 from deerflow.events.store import RunEvent, read_page
@@ -37,7 +38,7 @@ from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
 from deerflow.storage.sql import check_unicode, storable
 from deerflow.storage.tables import utc_now
-from deerflow.storage.threads import ThreadRepository
+from deerflow.storage.threads import TEMPORARY, Thread, ThreadRepository
 from deerflow.storage.threads import find as find_thread
 from deerflow.threads.checkpoint import config_of, without_computed
 from deerflow.threads.input import client_messages, messages_of, visible_input, with_facts
@@ -122,6 +123,12 @@ class RunService:
             visible_input(request.command.changes())
         messages = _messages(request)
         people = [message for message in messages if isinstance(message, HumanMessage)]
+        if request.fork_from is not None:
+            await self._check_checkpoint(principal, thread_id, request.fork_from)
+        thread, goes_with_run = await self._thread(principal, request, thread_id)
+        options = options.without(thread.switched_off)
+        if off := options.switched_off:
+            request = request.model_copy(update={"context": {**(request.context or {}), SWITCHED_OFF: list(off)}})
         kwargs = {
             "request": request.model_dump(mode="json", exclude_none=True),
             "role": principal.role,
@@ -130,18 +137,17 @@ class RunService:
             TURNS: [message.id for message in people],
             "fork_from": request.fork_from,
         }
+        if thread.temporary:
+            kwargs[TEMPORARY] = True
         kwargs, metadata = storable(kwargs), storable(request.metadata or {})
-        if request.fork_from is not None:
-            await self._check_checkpoint(principal, thread_id, request.fork_from)
-        thread_id, temporary = await self._thread(principal, request, thread_id)
         due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
         joins = {"trace_id": request.traceparent[3:35]} if request.traceparent else {}
         new = NewRun(
             run_id=run_id or str(uuid7()),
-            thread_id=thread_id,
+            thread_id=thread.thread_id,
             user_id=principal.user_id,
             assistant_id=request.assistant_id,
-            kwargs=kwargs | {"delete_thread": temporary},
+            kwargs=kwargs | {"delete_thread": goes_with_run},
             metadata=metadata,
             strategy=request.multitask_strategy,
             model_name=options.model_name,
@@ -322,14 +328,17 @@ class RunService:
         for run in await self.runs.active(thread_id):
             if run.due_at is not None and run.due_at > utc_now():
                 continue
+            spec = RunSpec.of(run)
             said, *_ = await with_facts(
                 messages,
                 run_id=run.run_id,
                 turn_id=run.turn,
                 now=utc_now(),
-                time_zone=RunRequest.model_validate(run.kwargs["request"]).time_zone,
+                time_zone=spec.request.time_zone,
                 uploads_dir=self.uploads_dir(run.user_id, thread_id),
-                skills=await self.skills(principal) if messages[0].text.startswith("/") else NO_SKILLS,
+                skills=(await self.skills(principal)).only(spec.options.available_skills)
+                if messages[0].text.startswith("/")
+                else NO_SKILLS,
                 prompt=partial(self.prompt, principal),
                 config=await self.config(),
                 provenance=ThreadProvenance(self.database, thread_id, run.run_id),
@@ -381,20 +390,20 @@ class RunService:
             merged = merged.model_copy(update={"assistant_id": assistant_id})
         return merged, agent
 
-    async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[str, bool]:
+    async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[Thread, bool]:
         """The run's thread, and whether it goes with the run."""
         if thread_id is None:
             made = await self.threads.create(
                 principal, str(uuid.uuid4()), assistant_id=request.assistant_id, metadata=request.metadata
             )
-            return made.thread_id, request.on_completion != "keep"
+            return made, request.on_completion != "keep"
         if request.if_not_exists == "create":
-            await self.threads.create(
+            found = await self.threads.create(
                 principal, thread_id, assistant_id=request.assistant_id, metadata=request.metadata
             )
         else:
-            await self.threads.get(principal, thread_id)
-        return thread_id, request.on_completion == "delete"
+            found = await self.threads.get(principal, thread_id)
+        return found, request.on_completion == "delete"
 
     async def _check_checkpoint(self, principal: Principal, thread_id: str | None, checkpoint_id: str) -> None:
         """Raises NotFoundError. LangGraph would begin anew at a checkpoint that is not there."""

@@ -7,6 +7,8 @@
     config/{config.yaml,...}         the files of the configuration, as they are
     home/...                         what people and agents made, without what can be made again
     deerflow-digests.json            SHA-256 of each entry before it: {"home/users/…": "9f86…"}
+
+Nothing of temporary threads is in it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import gzip
 import hashlib
 import io
 import json
+import logging
 import os
 import shutil
 import sqlite3
@@ -37,9 +40,12 @@ import zstandard
 from deerflow.config import Paths
 from deerflow.config.document import parse_yaml, read_text
 from deerflow.config.env import mask_secrets
-from deerflow.storage import rollback
+from deerflow.storage import rollback, sql
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
-from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, plain_url, versions_of
+from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, looked_at, plain_url, versions_of
+from deerflow.storage.threads import begin_deletion, end_deletion, temporary_threads
+
+logger = logging.getLogger(__name__)
 
 _MANIFEST = "deerflow-backup.json"
 _DIGESTS = "deerflow-digests.json"
@@ -106,8 +112,11 @@ def backup(
         left_out = [*_left_out(paths, location), *_archives(target.absolute().parent)]
         secret = [] if keys else [*_secret_files(paths), *filter(_holds_secret, config_files)]
         left_out += secret
+        left_out += _temporary_dirs(location, paths)
         before = _noted(paths, left_out)
         version, readable_from = _copy(kind, location, copy)
+        _forget_temporary(kind, location, copy)
+        left_out += _temporary_dirs(location, paths)  # begun since
         without = sorted(_shown(file, paths) for file in secret)
         created_at = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         manifest = Manifest(created_at, kind, version, without=without, readable_from=readable_from)
@@ -218,20 +227,29 @@ def database_copy(location: str, work: Path) -> Iterator[str]:
         _interrupt_runs(copy)
         yield str(copy)
         return
+    with _beside(location, copy) as made:
+        yield made
+
+
+@contextmanager
+def _beside(location: str, copy: Path, *, resume: bool = False) -> Iterator[str]:
+    """Yield the address of another database of the same PostgreSQL server, filled with ``copy``; it is gone at the end."""
     import psycopg
-    from psycopg import sql
+    from psycopg import sql as postgres_sql
 
     server, name = plain_url(location), f"deerflow_trial_{os.getpid()}"
     with explained(location), psycopg.connect(server, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0").format(sql.Identifier(name))
+            postgres_sql.SQL("CREATE DATABASE {} ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0").format(
+                postgres_sql.Identifier(name)
+            )
         )
         try:
             beside = urlsplit(server)._replace(path=f"/{name}").geturl()
-            _load(beside, copy, resume=False)
+            _load(beside, copy, resume=resume)
             yield beside
         finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            connection.execute(postgres_sql.SQL("DROP DATABASE {} WITH (FORCE)").format(postgres_sql.Identifier(name)))
 
 
 def _kind(location: str) -> Kind:
@@ -242,7 +260,7 @@ def _copy(kind: Kind, location: str, copy: Path) -> tuple[str, str]:
     """Copy the database and return the version of its tables, and the oldest program's that can use them."""
     if kind == "postgres":
         versions = versions_of(location)
-        _run_tool("pg_dump", location, "--format=custom", "--no-owner", "--no-privileges", f"--file={copy}")
+        _dump(location, copy)
         return versions
     with explained(location):
         copy_database(location, copy)
@@ -250,6 +268,55 @@ def _copy(kind: Kind, location: str, copy: Path) -> tuple[str, str]:
             # One file instead of three when somebody opens it.
             connection.execute("PRAGMA journal_mode = DELETE")
     return versions_of(str(copy))
+
+
+def _temporary(location: str) -> list[tuple[str, str]]:
+    with explained(location), looked_at(location) as connection:
+        return temporary_threads(connection)
+
+
+def _temporary_dirs(location: str, paths: Paths) -> list[Path]:
+    return [paths.thread_dir(thread_id, user_id) for thread_id, user_id in _temporary(location)]
+
+
+def _forget_temporary(kind: Kind, location: str, copy: Path) -> None:
+    """Take temporary threads out of the copy of a database. What pg_dump wrote becomes a database for that, since it dumps whole tables."""
+    if kind == "sqlite":
+        return _delete_temporary(str(copy))
+    if not _temporary(location):
+        return
+    without = copy.with_suffix(".without")
+    try:
+        with _beside(location, copy, resume=True) as trial:
+            _delete_temporary(trial)
+            _dump(trial, without)
+        without.replace(copy)
+    except DatabaseError as error:  # a backup with too much is better than none
+        logger.warning(
+            "This backup holds temporary chats, which could not be left out: %s For that the database's role creates a "
+            "database beside it (ALTER ROLE … CREATEDB).",
+            error,
+        )
+
+
+def _delete_temporary(location: str) -> None:
+    with explained(location), looked_at(location, writes=True) as connection:
+        found, is_sqlite = temporary_threads(connection), connection.dialect.name == "sqlite"
+        if is_sqlite:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+            connection.exec_driver_sql("PRAGMA secure_delete = ON")  # no bytes stay in free pages
+        tables = ["checkpoint_lines"] if is_sqlite else ["checkpoints", "checkpoint_blobs", "checkpoint_writes"]
+        for key, user_id in found:
+            sql.execute(connection, "UPDATE runs SET status = 'interrupted' WHERE thread_id = ?", key)
+            begin_deletion(connection, user_id, key)
+            for table in tables:
+                beside = "thread_id = ? OR substr(thread_id, 1, ?) = ?"
+                sql.execute(connection, f"DELETE FROM {table} WHERE {beside}", key, len(key) + 1, f"{key}:")
+            sql.execute(connection, "DELETE FROM jobs WHERE key = ?", key)
+            end_deletion(connection, key)
+        if is_sqlite and found:
+            for table in ("checkpoint_steps", "checkpoint_writes"):
+                sql.execute(connection, f"DELETE FROM {table} WHERE line NOT IN (SELECT line FROM checkpoint_lines)")
 
 
 def _left_out(paths: Paths, location: str) -> list[Path]:
@@ -545,6 +612,10 @@ def _is_database(path: Path) -> bool:
 
 
 # PostgreSQL, by its own tools -------------------------------------------------------------------------------------------
+
+
+def _dump(url: str, copy: Path) -> None:
+    _run_tool("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={copy}")
 
 
 def _load(url: str, source: Path, *, resume: bool) -> None:

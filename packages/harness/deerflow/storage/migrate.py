@@ -164,21 +164,28 @@ def versions_of(location: str, direct: str = "") -> tuple[str, str]:
     Args:
         direct: its URL without a pooler in between, if there is one.
     """
+    with explained(location), looked_at(location) as connection:
+        if connection.dialect.name == "postgresql":
+            raw: Any = connection.connection.driver_connection
+            check_encoding(raw.info.parameter_status("server_encoding"))
+            check_sessions(raw, plain_url(location), plain_url(direct or location))
+        _check_finished(connection)
+        return _versions(connection)
+
+
+@contextmanager
+def looked_at(location: str, *, writes: bool = False) -> Iterator[Connection]:
+    """Yield a connection to a database that nothing else uses, or that is only read; ``writes``: in a transaction. Blocks."""
     if "://" in location:
         options = {"client_encoding": "utf8", "connect_timeout": 10}
         location = plain_url(location)
         engine = create_engine(location.replace("://", "+psycopg://", 1), connect_args=options)
     else:
-        address = unchanged(Path(location))
+        address = Path(location).absolute().as_uri() if writes else unchanged(Path(location))
         engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=NullPool)
     try:
-        with explained(location), engine.connect() as connection:
-            if connection.dialect.name == "postgresql":
-                raw: Any = connection.connection.driver_connection
-                check_encoding(raw.info.parameter_status("server_encoding"))
-                check_sessions(raw, location, plain_url(direct or location))
-            _check_finished(connection)
-            return _versions(connection)
+        with engine.begin() if writes else engine.connect() as connection:
+            yield connection
     finally:
         engine.dispose()
 

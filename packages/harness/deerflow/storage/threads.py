@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, inspect, or_, select
 
+from deerflow.config import switches
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage import sql
@@ -27,6 +28,11 @@ IfExists = Literal["raise", "do_nothing"]
 OWNER_KEYS = frozenset({"user_id", "owner_id"})
 """Keys of ``metadata`` that clients cannot set: whose a thread is follows from who made it."""
 
+PAUSED = "memory_paused"
+"""Key of ``metadata``: true means the same as ``memory`` among what is switched off."""
+TEMPORARY = "temporary"
+"""Key of ``metadata``, see :attr:`Thread.temporary`."""
+TEMPORARY_FOR = timedelta(days=1)
 LEAD_AGENT = "lead_agent"
 """The graph of all runs."""
 MAX_TITLE = 500
@@ -50,6 +56,18 @@ class Thread:
     expires_at: datetime | None
     waits_since: datetime | None
 
+    @property
+    def switched_off(self) -> tuple[str, ...]:
+        """Return what its person has switched off in it."""
+        off = switches.switches(self.metadata.get(switches.KEY))
+        without_memory = self.temporary or self.metadata.get(PAUSED) is True
+        return switches.switches([*off, switches.MEMORY]) if without_memory else off
+
+    @property
+    def temporary(self) -> bool:
+        """Return whether the thread is in no list, no search, no memory and no backup, and goes after a day."""
+        return self.metadata.get(TEMPORARY) is True
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadFilter:
@@ -58,6 +76,7 @@ class ThreadFilter:
     Args:
         metadata: what a thread's must contain, deeply.
         assistants: by key of ``metadata``, the assistant of threads that are meant whatever they contain; None: any assistant.
+        unlisted: temporary threads, too; those that ``ids`` names are meant anyway.
     """
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -65,6 +84,7 @@ class ThreadFilter:
     status: ThreadStatus | None = None
     title: str | None = None
     assistants: Mapping[str, str | None] = field(default_factory=dict)
+    unlisted: bool = False
 
 
 class ThreadRepository:
@@ -90,13 +110,14 @@ class ThreadRepository:
             ConflictError: the id is taken, and ``if_exists`` is ``raise`` or the thread is not the principal's.
             InvalidRequestError: the metadata cannot be stored.
         """
+        storable = _storable(metadata or {})
         row = {
             "thread_id": thread_id,
             "user_id": principal.user_id,
             "assistant_id": assistant_id,
             "title": title,
-            "metadata": _storable(metadata or {}),
-            "expires_at": expires_at,
+            "metadata": storable,
+            "expires_at": _within_a_day(expires_at) if storable.get(TEMPORARY) else expires_at,
         }
 
         def create(connection: Connection) -> Thread:
@@ -104,7 +125,7 @@ class ThreadRepository:
             found = find(connection, thread_id)
             if found is None or found.user_id != principal.user_id or (not made and if_exists == "raise"):
                 raise ConflictError(f"A thread with the id {thread_id} cannot be created: the id is taken.")
-            if made and title:
+            if made and title and not found.temporary:
                 index_title(connection, thread_id, principal.user_id, title)
             return found
 
@@ -130,6 +151,8 @@ class ThreadRepository:
     ) -> Thread:
         """Merge ``metadata`` into the thread's, key by key. ``updated_at`` stays: it tells when the conversation went on.
 
+        A thread becomes temporary, or a lasting one, before its first run alone.
+
         Raises NotFoundError, or InvalidRequestError for metadata that cannot be stored.
         """
         new = _storable(metadata or {})
@@ -137,7 +160,12 @@ class ThreadRepository:
         def update_row(connection: Connection) -> Thread:
             thread = owned(connection, principal.user_id, thread_id, lock=True)
             values: dict[str, Any] = {"metadata": {**thread.metadata, **new}}
-            if expires_at is not None:
+            changed = replace(thread, **values)
+            if changed.temporary != thread.temporary and thread.epoch:
+                raise InvalidRequestError("A chat that has begun can neither become temporary nor be kept.")
+            if changed.temporary:
+                values["expires_at"] = _within_a_day(expires_at or thread.expires_at)
+            elif expires_at is not None or thread.temporary:
                 values["expires_at"] = expires_at
             sql.update(connection, threads, values, "thread_id = ?", thread_id)
             return replace(thread, **values)
@@ -173,7 +201,8 @@ class ThreadRepository:
     async def waiting(self, principal: Principal, limit: int) -> list[Thread]:
         """The principal's threads that wait for a decision or an answer, those that began to wait last first."""
         tail = "WHERE user_id = ? AND waits_since IS NOT NULL ORDER BY waits_since DESC, thread_id DESC LIMIT ?"
-        return await self._database.browse(sql.select, Thread, threads, tail, principal.user_id, limit)
+        found = await self._database.browse(sql.select, Thread, threads, tail, principal.user_id, limit)
+        return [thread for thread in found if not thread.temporary]
 
     async def dismiss(self, principal: Principal, thread_id: str) -> None:
         """Take the thread from those that wait, until it asks again. Raises NotFoundError."""
@@ -247,11 +276,13 @@ def set_title(connection: Connection, thread_id: str, title: str, *, only_if_mis
     That is no news of the conversation, whose time stays as it is."""
     title = shortened(title)
     where = "thread_id = ? AND user_id <> ?" + (" AND title IS NULL" if only_if_missing else "")
-    statement = f"UPDATE threads SET title = ? WHERE {where} RETURNING user_id"
+    statement = f"UPDATE threads SET title = ? WHERE {where} RETURNING user_id, expires_at"
     named = sql.execute(connection, statement, title, thread_id, _NOBODY).fetchone()
     if named is None:
         return False
-    index_title(connection, thread_id, named[0], title)
+    thread = find(connection, thread_id) if named[1] is not None else None
+    if thread is None or not thread.temporary:
+        index_title(connection, thread_id, named[0], title)
     return True
 
 
@@ -308,6 +339,25 @@ def expired(connection: Connection, limit: int = 100) -> list[tuple[str, str]]:
     return sql.execute(connection, over, utc_now(), _NOBODY, limit).fetchall()
 
 
+def temporary_threads(connection: Connection) -> list[tuple[str, str]]:
+    """Return ``(thread_id, user_id)`` of all temporary threads; also of a database of an older version, or without threads."""
+    if not inspect(connection).has_table(threads.name):
+        return []
+    columns = threads.c
+    found = select(columns.thread_id, columns.user_id).where(*_is_temporary(connection, threads))
+    return [(thread_id, user_id) for thread_id, user_id in connection.execute(found)]
+
+
+def _is_temporary(connection: Connection, table: FromClause) -> tuple[ColumnElement[bool], ...]:
+    """Conditions that the index of what expires answers, so that no other row is looked at."""
+    return table.c.expires_at.is_not(None), contains(connection, table.c.metadata, {TEMPORARY: True})
+
+
+def _within_a_day(moment: datetime | None) -> datetime:
+    latest = utc_now() + TEMPORARY_FOR
+    return min(moment, latest) if moment is not None else latest
+
+
 def _insert(connection: Connection, row: Mapping[str, Any]) -> bool:
     now = utc_now()
     values = {**row, "status": "idle", "epoch": 0, "created_at": now, "updated_at": now}
@@ -317,6 +367,9 @@ def _insert(connection: Connection, row: Mapping[str, Any]) -> bool:
 
 def _storable(metadata: Mapping[str, Any]) -> dict[str, Any]:
     sql.check_unicode(metadata, "metadata")
+    switches.switches(metadata.get(switches.KEY))
+    if not isinstance(metadata.get(TEMPORARY, False), bool):
+        raise InvalidRequestError(f"metadata: {TEMPORARY} must be true or false.")
     try:
         encoded = orjson.dumps(metadata)
     except TypeError as error:
@@ -330,6 +383,10 @@ def _where(connection: Connection, user_id: str, wanted: ThreadFilter) -> Column
     conditions: list[ColumnElement[bool]] = [threads.c.user_id == user_id]
     if wanted.ids is not None:
         conditions.append(threads.c.thread_id.in_(wanted.ids))
+    elif not wanted.unlisted:
+        others = threads.alias()
+        temporary = select(others.c.thread_id).where(*_is_temporary(connection, others))
+        conditions.append(threads.c.thread_id.not_in(temporary))
     for name in ("status", "title"):
         if (value := getattr(wanted, name)) is not None:
             conditions.append(threads.c[name] == value)

@@ -240,7 +240,10 @@ class ThreadService:
                 await self.checkpointer.acopy_thread(thread_id, target)
                 await self.database.write(lambda connection: _copy_rows(connection, thread_id, target))
                 messages = (await self.states.snapshot(target)).values.get("messages", ())
-                await self.database.write(lambda connection: message_search.index(connection, target, user, messages))
+                if not made.temporary:
+                    await self.database.write(
+                        lambda connection: message_search.index(connection, target, user, messages)
+                    )
             except BaseException:
                 await self.delete(principal, target)
                 raise

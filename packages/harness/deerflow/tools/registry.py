@@ -9,7 +9,7 @@ from functools import cache
 
 from langchain_core.tools import BaseTool
 
-from deerflow.config import AppConfig
+from deerflow.config import AppConfig, switches
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.policy import is_host_bash_allowed
 from deerflow.tools.acp import acp_tools
@@ -48,6 +48,7 @@ def get_available_tools(
     sandbox: bool = True,
     small: bool = False,
     brought: Sequence[BaseTool] = (),
+    switched_off: Collection[str] = (),
 ) -> list[BaseTool]:
     """Configured tools in file order, then built-in ones; of two with one name the first is kept, with a warning.
 
@@ -58,13 +59,14 @@ def get_available_tools(
         sandbox: False leaves out the tools that work in one.
         small: leaves out tools that a model with a small window can do without, unless ``tools`` in the file lists them.
         brought: tools of capabilities, see :meth:`deerflow.capability.Capability.tools`.
+        switched_off: what the person has switched off in the chat.
 
     Raises:
         ImportError: a tool's ``use`` cannot be resolved; the message says how to install it.
         ValueError: ``use`` names something that is not a tool.
         NativeWebToolDisabledError: a tool is one that ``security.native_web_tools`` forbids.
     """
-    configured = list(_configured_tools(groups, app_config, sandbox))
+    configured = list(_configured_tools(groups, app_config, sandbox, web=switches.WEB not in switched_off))
     if any(tool is bash_tool for tool in configured):
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
@@ -86,10 +88,14 @@ def get_available_tools(
     ]
 
 
-def _configured_tools(groups: Collection[str] | None, config: AppConfig, sandbox: bool) -> Iterable[BaseTool]:
+def _configured_tools(
+    groups: Collection[str] | None, config: AppConfig, sandbox: bool, *, web: bool = True
+) -> Iterable[BaseTool]:
     shell_allowed = is_host_bash_allowed(config)
     for entry in config.tools:
         if groups is not None and entry.group not in groups:
+            continue
+        if not web and (entry.group == switches.WEB or entry.use.startswith(WEB)):
             continue
         if not shell_allowed and (entry.group == "bash" or entry.use == BASH_USE):
             logger.warning(

@@ -11,7 +11,6 @@ import { IconButton } from "@/ui/icon-button";
 import { ItemLink } from "../item";
 import { Group, Panel } from "../parts";
 import { NewAgentDialog, type How } from "./new-agent-dialog";
-import { Profile } from "./profile";
 import { useChatWith } from "./use-chat-with";
 
 interface GalleryProps {
@@ -59,7 +58,6 @@ export function Gallery({ agents, last, onOpen }: GalleryProps) {
           </Panel>
         )}
       </Group>
-      <Profile />
       <NewAgentDialog how={making} onClose={() => setMaking(null)} onMade={onOpen} />
     </>
   );

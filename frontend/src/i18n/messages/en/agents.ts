@@ -23,8 +23,6 @@ export const agents = {
   saved: "Saved. Takes effect with your next message.",
   noChats: "No chats with this agent yet",
   chatsWith: "Chats with {name}",
-  you: "About you",
-  youText: "What all your agents should know about you.",
   youPlaceholder: "I’m a nurse in Oslo. I write in Norwegian and English.",
   making: {
     title: "New agent",

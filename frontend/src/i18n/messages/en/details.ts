@@ -66,4 +66,22 @@ export const details = {
     activeText: "Off: nothing is remembered from this chat, and nothing remembered is used in it.",
     paused: "Memory is paused in this chat",
   },
+  tools: {
+    title: "Tools for this chat",
+    titleOff: "Tools for this chat: {count, number} off",
+    web: "Web search",
+    webText: "Search the web and read pages",
+    memory: "Memory",
+    memoryText: "Use what DeerFlow remembers about you, and learn from this chat",
+    memoryTemporary: "Always off in a temporary chat",
+    skills: "Skills",
+    skillsText: "Work by the instructions of your skills",
+    servers: "MCP servers",
+    manage: "Manage MCP servers",
+    failed: "Couldn’t change the tools",
+  },
+  temporary: {
+    name: "Temporary chat",
+    text: "Not listed, searched, remembered or backed up. Deleted after a day.",
+  },
 };

@@ -25,6 +25,7 @@ export const palette = {
   delete: "Delete this chat",
   attach: "Attach files",
   docs: "Documentation",
+  temporary: "Temporary chat",
   /** What people type who call it by another name. */
   words: {
     new: "start conversation",
@@ -40,9 +41,11 @@ export const palette = {
     account: "profile password email sign in",
     appearance: "theme language color font",
     approvals: "permissions allow",
-    memory: "custom instructions personalization about me temporary remember incognito",
+    instructions: "custom personalization about me profile",
+    memory: "remember personalization",
     models: "api key connect provider web search llm",
     skills: "slash commands plugins",
+    temporary: "incognito private",
     tokens: "api key access token",
     users: "people members invite team accounts",
     mcp: "connect tools servers connectors integrations",

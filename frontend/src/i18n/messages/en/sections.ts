@@ -9,6 +9,7 @@ export const sections = {
   sandbox: "Sandbox",
   users: "People",
   about: "About",
+  instructions: "Instructions",
   memory: "Memory",
   skills: "Skills",
   agents: "Agents",

@@ -153,6 +153,9 @@ export const server = {
   },
   info: {
     licenceText: "MIT license: free to use, change and share.",
+    help: "Help",
+    changes: "What’s new",
+    back: "About",
     apiDocs: "API reference",
     environment: "Environment",
     python: "Python",

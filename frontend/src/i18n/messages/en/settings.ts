@@ -10,6 +10,7 @@ export const settings = {
   group: { personal: "You", own: "Your agents", server: "This server" },
   about: {
     usage: "What your runs used and what it cost.",
+    instructions: "What every agent knows about you and how it should work for you.",
     memory: "What DeerFlow has learned about you and uses in later chats. Only you can see it.",
     skills: "Instructions for kinds of tasks. Your agents read one when a task needs it.",
     agents: "Agents with their own character, tools and memory. Only you can see yours.",

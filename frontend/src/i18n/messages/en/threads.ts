@@ -49,6 +49,8 @@ export const threads = {
   theme: "Theme",
   themes: { system: "System", light: "Light", dark: "Dark" },
   language: "Language",
+  help: "Help",
+  changes: "What’s new",
   signOut: "Sign out",
   signOutFailed: "Couldn’t sign out",
   offline: "Offline. Trying again…",

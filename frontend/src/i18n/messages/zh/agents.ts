@@ -25,8 +25,6 @@ export const agents: typeof en.agents = {
   saved: "已保存，从下一条消息起生效。",
   noChats: "还没有与它的对话",
   chatsWith: "与 {name} 的对话",
-  you: "关于你",
-  youText: "你希望所有智能体了解的关于你的信息。",
   youPlaceholder: "我是奥斯陆的一名护士，用挪威语和英语写作。",
   making: {
     title: "新建智能体",

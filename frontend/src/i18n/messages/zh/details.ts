@@ -66,4 +66,22 @@ export const details: typeof en.details = {
     activeText: "关闭后，不会从此对话中记住任何内容，也不会使用已有的记忆。",
     paused: "此对话已暂停记忆",
   },
+  tools: {
+    title: "此对话的工具",
+    titleOff: "此对话的工具：已关闭 {count, number} 项",
+    web: "联网搜索",
+    webText: "搜索网络并阅读网页",
+    memory: "记忆",
+    memoryText: "使用关于你的记忆，并记住此对话中的内容",
+    memoryTemporary: "临时对话始终不使用记忆",
+    skills: "技能",
+    skillsText: "按技能中的说明完成任务",
+    servers: "MCP 服务器",
+    manage: "管理 MCP 服务器",
+    failed: "工具设置未能更改",
+  },
+  temporary: {
+    name: "临时对话",
+    text: "不出现在列表和搜索中，不进入记忆和备份，一天后自动删除。",
+  },
 };

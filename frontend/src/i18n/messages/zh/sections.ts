@@ -10,6 +10,7 @@ export const sections: typeof en.sections = {
   sandbox: "沙箱",
   users: "成员",
   about: "关于",
+  instructions: "自定义指令",
   memory: "记忆",
   skills: "技能",
   agents: "智能体",

@@ -147,6 +147,9 @@ export const server: typeof en.server = {
   },
   info: {
     licenceText: "MIT：可自由使用、修改和分发。",
+    help: "帮助",
+    changes: "更新内容",
+    back: "关于",
     apiDocs: "API 参考",
     environment: "运行环境",
     python: "Python",

@@ -11,6 +11,7 @@ export const settings: typeof en.settings = {
   group: { personal: "个人", own: "你的智能体", server: "服务器" },
   about: {
     usage: "你的运行用了多少 token，花了多少钱。",
+    instructions: "所有智能体都会了解这些内容，并据此为你工作。",
     memory: "DeerFlow 了解到的关于你的信息，会用于之后的对话。只有你能看到。",
     skills: "针对各类任务的说明。智能体在需要时阅读。",
     agents: "拥有自己的个性、工具和记忆的智能体。只有你能看到你的智能体。",

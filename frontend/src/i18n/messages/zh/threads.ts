@@ -51,6 +51,8 @@ export const threads: typeof en.threads = {
   theme: "外观",
   themes: { system: "跟随系统", light: "浅色", dark: "深色" },
   language: "语言",
+  help: "帮助",
+  changes: "更新内容",
   signOut: "退出登录",
   signOutFailed: "退出登录失败",
   offline: "连接已断开，正在重试…",

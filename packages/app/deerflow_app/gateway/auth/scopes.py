@@ -121,6 +121,7 @@ _ROUTES: tuple[tuple[tuple[Scope, ...] | None, tuple[str, ...]], ...] = (
             "POST /api/store/namespaces",
             "GET /api/suggestions/config",
             "GET /api/system",
+            "GET /api/guides/{name:path}",
             "POST /api/threads/count",
             "POST /api/threads/search",
             "GET /api/threads/{thread_id}",

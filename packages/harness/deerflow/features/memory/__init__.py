@@ -53,7 +53,7 @@ class Memory(Capability):
             RowShelf(connection, owner).used(used)
         if not config.learns or not joined:
             return None
-        if is_paused(connection, run.thread_id):
+        if MEMORY in ended.switched_off or is_paused(connection, run.thread_id):
             skip(connection, run.thread_id, joined[-1].id or "")
             return None
         if is_worth_reading(joined):

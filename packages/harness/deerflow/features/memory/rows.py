@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from deerflow.config.switches import MEMORY
 from deerflow.storage import sql
 from deerflow.storage.search import owner_word, words_of
 from deerflow.storage.tables import memory_facts, memory_sections, utc_now
@@ -154,10 +155,6 @@ def is_new(connection: Connection, owner: Owner) -> bool:
 # how far threads were read ---------------------------------------------------------------------------------------------
 
 
-PAUSED = "memory_paused"
-"""Key in the metadata of a thread."""
-
-
 class Watermark(NamedTuple):
     """Facts were taken from a thread up to this message; ``is_read``: also from it."""
 
@@ -187,7 +184,7 @@ def skip(connection: Connection, thread_id: str, message_id: str) -> None:
 def is_paused(connection: Connection, thread_id: str) -> bool:
     """Whether its person wants a thread neither to use nor to make memories."""
     thread = find(connection, thread_id)
-    return thread is not None and thread.metadata.get(PAUSED) is True
+    return thread is not None and MEMORY in thread.switched_off
 
 
 def advance(connection: Connection, thread_id: str, before: Watermark, message_id: str) -> bool:

@@ -1,0 +1,53 @@
+"use client";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useAccount } from "@/features/auth";
+import { LateTexts, useT } from "@/i18n";
+import { MAX_SOUL } from "./agents/agent-view";
+import { agentKeys, profile, writeProfile } from "./agents/api";
+import { SavedText } from "./agents/saved-text";
+import { Waiting } from "./parts";
+
+/** USER.md: what all agents know about the person, and how they are to work. */
+export default function InstructionsSection() {
+  return (
+    <LateTexts of="agents" fallback={<Waiting error={null} retry={() => undefined} rows={1} />}>
+      <Instructions />
+    </LateTexts>
+  );
+}
+
+function Instructions() {
+  const t = useT("agents");
+  const queries = useQueryClient();
+  const { data: account } = useAccount();
+  const { data, error, refetch } = useQuery({ queryKey: agentKeys.profile, queryFn: profile });
+  return (
+    <>
+      {account?.email && (
+        <p className="flex items-center gap-3">
+          <span
+            aria-hidden
+            className="flex size-10 shrink-0 items-center justify-center rounded-full bg-primary-soft font-semibold text-primary uppercase"
+          >
+            {account.email.charAt(0)}
+          </span>
+          <span className="min-w-0 truncate text-sm font-medium">{account.email}</span>
+        </p>
+      )}
+      {data === undefined ? (
+        <Waiting error={error} retry={() => void refetch()} rows={1} />
+      ) : (
+        <SavedText
+          filename="USER.md"
+          saved={data}
+          placeholder={t("youPlaceholder")}
+          limit={MAX_SOUL}
+          onSave={async (text) => {
+            await writeProfile(text);
+            queries.setQueryData(agentKeys.profile, text);
+          }}
+        />
+      )}
+    </>
+  );
+}

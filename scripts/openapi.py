@@ -8,7 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from deerflow.agents.middlewares.base import ToolFailure
 from deerflow.config import ConfigSource, Paths
+from deerflow.models.failures import ErrorKind
 from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
 from deerflow_app.gateway.app import add_routes, create_app
@@ -26,7 +28,11 @@ def description() -> dict[str, Any]:
             Database(directory / "deerflow.db"), settings, lambda: Runtime(ConfigSource(config), Paths(directory))
         )
         add_routes(app)
-        return app.openapi()
+        described = app.openapi()
+        # Of events, which no route describes: the page words them.
+        for name, kind in (("RunFailure", ErrorKind), ("ToolFailure", ToolFailure)):
+            described["components"]["schemas"][name] = {"type": "string", "enum": [*kind]}
+        return described
 
 
 if __name__ == "__main__":

@@ -247,3 +247,20 @@ test("on a phone skills fit, and one is installed, switched on and used", async 
   await expect(row(page, "tidy")).toHaveCount(0);
   await context.close();
 });
+
+test("in Chinese, skills and what the server refuses are told in Chinese", async ({ browser, gateway }) => {
+  const context = await browser.newContext({ locale: "zh-CN" });
+  await signIn(context, gateway.url);
+  const page = await context.newPage();
+  await page.goto(`${gateway.url}/settings/skills`);
+  await expect(row(page, "pdf")).toContainText("制作、阅读、合并");
+  await page.getByRole("button", { name: "添加", exact: true }).click();
+  await page.getByRole("menuitem", { name: "安装…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog
+    .getByLabel("选择文件")
+    .last()
+    .setInputFiles(skillArchive({ "notes.txt": "x" }));
+  await expect(dialog.getByRole("alert")).toContainText("未安装：不是有效的技能：");
+  await context.close();
+});

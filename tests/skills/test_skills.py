@@ -55,6 +55,7 @@ def test_the_settings_are_those_of_the_specification(directory: Path):
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", directory.name) and len(directory.name) <= 64
     assert front["license"] == "MIT"
     description = front["description"]
+    assert re.search(r"[\u4e00-\u9fff]{4}", front["metadata"]["description_zh"])
     assert isinstance(description, str) and 60 <= len(description) <= 200 and not set("<>") & set(description)
 
 

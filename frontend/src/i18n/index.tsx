@@ -36,6 +36,7 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
     skills: { en: () => import("./messages/en/skills"), zh: () => import("./messages/zh/skills") },
     agents: { en: () => import("./messages/en/agents"), zh: () => import("./messages/zh/agents") },
+    server: { en: () => import("./messages/en/server"), zh: () => import("./messages/zh/server") },
   };
 
 const never = () => () => undefined;
@@ -65,7 +66,10 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
     void loadLate(loadMessages[locale]).then((messages) => {
       if (!current) return;
       setShown({ locale, messages });
-      setWords(messages.common);
+      setWords(messages.common, async (refusal) => {
+        const [{ worded }, { server }] = await Promise.all([import("./worded"), LATE.server[locale]()]);
+        return worded(locale, server.error, refusal);
+      });
       document.documentElement.lang = locale === "zh" ? "zh-CN" : "en";
     });
     return () => {

@@ -70,6 +70,11 @@ test("no text was left in English", () => {
   expect(same).toEqual([]);
 });
 
+test("Chinese texts call one thing by one name", () => {
+  const others = /您|词元|账户|极低|本对话|本次对话|从不允许|凭据|登陆|秘钥/;
+  expect([...zh].filter(([, text]) => others.test(text))).toEqual([]);
+});
+
 test("both languages take the same arguments", () => {
   const taken = (texts: Map<string, string>) =>
     Object.fromEntries([...texts].map(([key, text]) => [key, argumentsOf(text)]));

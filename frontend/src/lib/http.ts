@@ -28,15 +28,25 @@ export interface RequestOptions {
   keepalive?: boolean;
 }
 
+/** What the server says no with: its own sentence, and what a page needs to word it. */
+export interface Refusal {
+  detail: string;
+  code?: string;
+  reason?: string;
+  values?: Record<string, string | number>;
+}
+
 /** What is told where the server tells nothing itself. */
 let words = {
   unreachable: "The server cannot be reached.",
   answered: "The server answered {status}.",
 };
+let worded = async ({ detail }: Refusal) => detail;
 
 /** In the language of the page. */
-export function setWords(inLocale: typeof words) {
+export function setWords(inLocale: typeof words, inWords: typeof worded) {
   words = inLocale;
+  worded = inWords;
 }
 
 /** Nothing answered; 502 to 504 come from a proxy in front of a server that is not there. */
@@ -72,7 +82,7 @@ export async function request(
     throw unreachable();
   }
   if (answer.ok || answer.status === 304) return answer;
-  throw announced(errorOf(answer.status, await answer.text(), answer.headers.get("retry-after")), path);
+  throw announced(await errorOf(answer.status, await answer.text(), answer.headers.get("retry-after")), path);
 }
 
 async function json<T>(
@@ -93,7 +103,7 @@ async function json<T>(
   if (answer.status === 204) return undefined as T;
   const text = await answer.text();
   const value = parsed<T>(text);
-  if (value === undefined) throw errorOf(answer.status, text, null); // something between the server and us answered
+  if (value === undefined) throw await errorOf(answer.status, text, null); // something between the server and us answered
   return value;
 }
 
@@ -127,7 +137,8 @@ export function upload<T>(
       const { status, responseText } = sending;
       const answer = status >= 200 && status < 300 ? parsed<T>(responseText) : undefined;
       if (answer !== undefined) return resolve(answer);
-      reject(announced(errorOf(status, responseText, sending.getResponseHeader("retry-after")), path));
+      const refused = errorOf(status, responseText, sending.getResponseHeader("retry-after"));
+      void refused.then((error) => reject(announced(error, path)));
     };
     sending.onerror = () => reject(unreachable());
     sending.onabort = () => reject(new DOMException("The upload was cancelled.", "AbortError"));
@@ -138,19 +149,21 @@ export function upload<T>(
   });
 }
 
-interface ErrorBody {
+interface ErrorBody extends Omit<Refusal, "detail"> {
   detail?: unknown;
   message?: unknown;
-  code?: string;
   errors?: FieldError[];
 }
 
-function errorOf(status: number, text: string, retryAfter: string | null): ApiError {
+async function errorOf(status: number, text: string, retryAfter: string | null): Promise<ApiError> {
   const seconds = retryAfter === null ? null : Number(retryAfter) || null;
-  const { detail, message, code, errors } = parsed<ErrorBody>(text) ?? {};
+  const { detail, message, errors, ...cause } = parsed<ErrorBody>(text) ?? {};
   const told = [detail, message].find((one) => typeof one === "string");
-  const answered = words.answered.replace("{status}", String(status));
-  return new ApiError(told ?? answered, status, code ?? "error", errors, seconds);
+  const said =
+    told === undefined
+      ? words.answered.replace("{status}", String(status))
+      : await worded({ ...cause, detail: told }).catch(() => told);
+  return new ApiError(said, status, cause.code ?? "error", errors, seconds);
 }
 
 /** undefined: it is no JSON. */
@@ -164,7 +177,10 @@ function parsed<T>(text: string): T | undefined {
 
 /** Whoever signs in is told there that it was wrong; for everybody else 401 means that the session is over. */
 function announced(error: ApiError, path: string): ApiError {
-  if (error.status === 401 && !path.startsWith("/api/v1/auth/login")) expired.forEach((f) => f());
+  if (error.status === 401 && !path.startsWith("/api/v1/auth/login")) {
+    error.message = ""; // the page asks to sign in again; nothing else need say it
+    expired.forEach((f) => f());
+  }
   return error;
 }
 

@@ -6,6 +6,10 @@ import { keys } from "./keys";
 
 export type Skill = components["schemas"]["SkillInfo"];
 
+/** What it is for, in the language of the page if its author wrote it in that. */
+export const aboutSkill = ({ description, description_zh }: Skill, locale: string) =>
+  (locale === "zh" && description_zh) || description;
+
 /** All skills that the person has, by name. */
 export const useSkills = (enabled = true) =>
   useQuery({

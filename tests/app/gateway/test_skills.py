@@ -101,12 +101,14 @@ async def test_an_archive_of_a_thread_is_installed_by_its_owner_only(gateway: Ga
 
 async def test_ones_own_skill_is_edited_with_a_history_and_back(gateway: Gateway):
     one, two = (skill_text("mine", f"{word}.") for word in ("First", "Second"))
+    two = two.replace("Second.\n", "Second.\nmetadata:\n  description_zh: 第二。\n")
     path = f"{SKILLS}/custom/mine"
     assert (await gateway.user.post(path, json={"content": one})).status_code == 201
     assert (await gateway.user.post(path, json={"content": one})).status_code == 409
     assert (await gateway.user.put(path, json={"content": skill_text("other")})).status_code == 400
     assert (await gateway.user.put(f"{SKILLS}/custom/none", json={"content": one})).status_code == 404
-    assert (await gateway.user.put(path, json={"content": two})).json()["description"] == "Second."
+    made = (await gateway.user.put(path, json={"content": two})).json()
+    assert (made["description"], made["description_zh"]) == ("Second.", "第二。")
     history = (await gateway.user.get(f"{path}/history")).json()["history"]
     assert "-description: First.\n+description: Second." in history[-1]["diff"]
     back = await gateway.user.post(f"{path}/rollback", json={})

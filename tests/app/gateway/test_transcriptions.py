@@ -61,7 +61,7 @@ async def test_without_an_endpoint_there_is_none(with_runtime: WithRuntime):
     async with with_runtime() as gateway:
         assert (await gateway.user.get("/api/features")).json()["transcription"] == {"enabled": False}
         none = await gateway.user.post(URL, content=SOUND, headers=WEBM)
-        assert (none.status_code, none.json()["code"]) == (404, "no_transcription")
+        assert (none.status_code, none.json()["reason"]) == (404, "dictation_off")
 
 
 def test_a_missing_variable_is_named(tmp_path: Path):

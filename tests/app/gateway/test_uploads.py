@@ -136,14 +136,22 @@ async def test_however_the_body_is_cut_into_pieces_the_files_are_the_same(site: 
 
 
 @pytest.mark.parametrize(
-    ("limits", "sizes"),
-    [({"files": 2}, [1, 1, 1]), ({"file_bytes": 1000}, [10, 1001]), ({"total_bytes": 1000}, [600, 401])],
+    ("limits", "sizes", "cause", "values"),
+    [
+        ({"files": 2}, [1, 1, 1], "upload_too_many", {"count": 2}),
+        ({"file_bytes": 1 << 20}, [10, 1 << 21], "file_too_large", {"name": "1.bin", "megabytes": 1, "total": 500}),
+        ({"total_bytes": 1 << 20}, [600, 1 << 20], "file_too_large", {"name": "1.bin", "megabytes": 100, "total": 1}),
+    ],
 )
-async def test_past_a_limit_nothing_is_kept(site: FilesApp, limits: dict[str, int], sizes: list[int]):
+async def test_past_a_limit_nothing_is_kept_and_the_answer_names_the_limit(
+    site: FilesApp, limits: dict[str, int], sizes: list[int], cause: str, values: dict[str, object]
+):
     limit(site, **limits)
     files = [("files", (f"{n}.bin", b"x" * size)) for n, size in enumerate(sizes)]
     answer = await site.client.post(URL, files=files)
-    assert answer.status_code == 413 and answer.json()["code"] == "too_large"
+    told = answer.json()
+    assert (answer.status_code, told["code"], told["reason"]) == (413, "too_large", cause)
+    assert told["values"] == values and told["detail"]
     assert site.left_over() == []
 
 

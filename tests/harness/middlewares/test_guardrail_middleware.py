@@ -101,6 +101,7 @@ async def test_a_refused_call_is_not_made_and_says_why(start, endpoint) -> None:
     talk = opened(start, Spy(DENY))
     result = next(message for message in await talk.say("go") if isinstance(message, ToolMessage))
     assert result.status == "error" and "'send' was not made: too much (oap.limit_exceeded)" in result.text
+    assert result.additional_kwargs["cause"] == {"code": "denied", "detail": "too much"}
     assert MADE == []
     [event] = talk.events_of("guardrail")
     assert (event["tool"], event["decision"], event["policy_id"]) == ("send", "deny", "p")
@@ -149,6 +150,7 @@ async def test_each_call_waits_for_its_own_decision_and_its_siblings_run_once(st
     assert waiting[0].value["action_requests"] == [
         {"name": "send", "args": {"to": "a"}, "description": "the tool 'send' needs your approval"}
     ]
+    assert waiting[0].value["reason"] == "deerflow.ask"
     assert waiting[0].value["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject", "respond"]
     await answered(talk, (waiting[3], {"type": "approve"}))
     assert MADE == ["look", "d:"]

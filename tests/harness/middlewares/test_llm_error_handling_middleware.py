@@ -51,7 +51,14 @@ async def test_a_busy_provider_is_asked_again_and_the_client_hears_of_it(start, 
     first, second = talk.events_of("llm_retry")
     assert {"attempt": 2, "max_attempts": 3, "wait_ms": 1000, "reason": "busy"}.items() <= first.items()
     assert (second["attempt"], second["wait_ms"]) == (3, 2000)
-    assert first["message"]
+    assert first["message"] == "scripted-model is busy. Trying again."
+
+
+async def test_addresses_of_the_operators_network_are_for_the_log_alone(start, endpoint, sleeper) -> None:
+    endpoint.script(*[HttpError(500, "no route to http://vllm-7.internal:8000/v1, nor 10.1.2.3:8000")] * 3)
+    talk = start(handling(sleeper))
+    shown = (await talk.say("hi"))[-1].content + "".join(e["message"] for e in talk.events_of("llm_retry"))
+    assert "no route to [address], nor [address]" in shown and not re.search(r"vllm|10\.1|8000", shown)
 
 
 async def test_after_the_last_attempt_an_honest_error_ends_the_run(start, endpoint, sleeper) -> None:
@@ -230,6 +237,7 @@ async def test_fallback_models_answer_when_the_first_fails(start, endpoint, slee
     assert [e["message"] for e in talk.events_of("llm_retry")] == [
         f"Switching to the fallback model {name}." for name in ("one", "two")
     ]
+    assert [e["fallback"] for e in talk.events_of("llm_retry")] == ["one", "two"]
 
 
 async def test_when_all_models_fail_the_first_failure_is_explained_and_the_others_named(

@@ -86,6 +86,7 @@ async def test_an_exception_becomes_a_result_and_the_run_goes_on(start, endpoint
     result = messages[2]
     assert "Tool 'fail' failed with ValueError: no such thing" in result.content
     assert "use another tool" in result.content
+    assert result.additional_kwargs["cause"] == {"code": "failed", "detail": "no such thing"}
     assert (result.status, result.name, result.tool_call_id) == ("error", "fail", messages[1].tool_calls[0]["id"])
     assert messages[-1].content == "I see"
 
@@ -118,7 +119,9 @@ async def test_an_interrupt_passes_and_is_resumed(start, endpoint) -> None:
 
 async def test_an_unknown_tool_is_answered_with_the_known_ones(start, endpoint) -> None:
     endpoint.script(ToolCalls(("bigg", {})), Text("ok"))
-    content = (await result_of(start(*chain(), tools=TOOLS))).content
+    result = await result_of(start(*chain(), tools=TOOLS))
+    content = result.content
+    assert result.additional_kwargs["cause"] == {"code": "unknown_tool", "detail": "bigg"}
     assert "there is no tool 'bigg'. Did you mean big" in content
     assert "Available tools: ask, big, big_command, fail, leak" in content
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.security.addresses import Blocked, EgressPolicy, Network, literal_address
+from deerflow.security.addresses import Blocked, EgressPolicy, Network, literal_address, without_inner_addresses
 from deerflow.security.outbound import Outbound
 
 KEYS = [
@@ -40,3 +40,17 @@ def test_of_other_private_addresses_the_setting_is_named() -> None:
     with pytest.raises(Blocked, match="allow_nets"):
         EgressPolicy(Network("internet")).permitted(["10.0.0.1"], "inner.example.org", 443)
     EgressPolicy(Network("internet", allow_nets=("169.254.0.0/16",))).check_name("169.254.169.254", 80)
+
+
+def test_addresses_of_a_private_network_are_not_shown() -> None:
+    for text, shown in (
+        ("http://vllm:8000/v1/chat refused", "[address] refused"),
+        ("Cannot connect to host vllm:8000 ssl:default ('127.0.0.1', 80)", "Cannot connect to host [address] ssl:default ('[address]', 80)"),
+        ("http://user:pw@10.0.0.4:80/x, localhost:11434, gpu.internal and [::1]:80", "[address], [address], [address] and [address]"),
+    ):  # fmt: skip
+        assert without_inner_addresses(text) == shown
+    for public in (
+        "code:400 of gpt-4.1, version 0.1.2: see https://platform.example.com/billing",
+        "8.8.8.8:53 a/b 1/2",
+    ):
+        assert without_inner_addresses(public) == public

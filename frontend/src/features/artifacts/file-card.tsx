@@ -10,7 +10,7 @@ import { deliveredQuery } from "./api";
 import { FileTile } from "./file-icon";
 import { FileName } from "./file-name";
 import { FilePreviewImage } from "./image-preview";
-import { kindOf } from "./kinds";
+import { kindName, kindOf } from "./kinds";
 import { fileUrl, nameOf } from "@/lib/files";
 
 export interface FileCardProps {
@@ -29,7 +29,7 @@ export function FileCard({ threadId, path, onOpen, className }: FileCardProps) {
   const name = nameOf(path);
   const kind = kindOf(name, file?.mime_type);
   const isPicture = (kind === "image" || kind === "svg") && !gone;
-  const facts = [t(`kinds.${kind}`), file && formatBytes(file.size), gone && t("card.gone")]
+  const facts = [t(`kinds.${kindName(name, kind)}`), file && formatBytes(file.size), gone && t("card.gone")]
     .filter(Boolean)
     .join(" · ");
   return (

@@ -30,7 +30,6 @@ import { previewUrl, readText, type FileAt } from "./api";
 import type { Mode } from "./file-header";
 import { isText, type Kind } from "./kinds";
 import { fileUrl, nameOf } from "@/lib/files";
-import { ApiError } from "@/lib/http";
 import { REPORT_FORMATS, reportName, saveReport, type ReportFormat } from "./reports";
 
 interface Props {
@@ -59,7 +58,7 @@ export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
       if (missing.length > 0) toast.warning(report("partly", { name }), { description: missing.join("\n") });
       else toast.success(report("ready", { name }));
     } catch (error) {
-      toast.error(report("failed", { name }), { description: reasonOf(error, report) });
+      toast.error(report("failed", { name }), { description: (error as Error).message });
     } finally {
       setSaving(false);
     }
@@ -144,14 +143,6 @@ export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
 
 /** The server makes documents of Markdown as it is now. */
 const isReport = ({ path, version }: FileAt) => version === null && /\.(md|markdown)$/i.test(path);
-
-const WORDED = ["skill_off", "program_missing", "not_utf8", "too_slow"] as const;
-
-/** Why the server made none: in the page's language what it has words for, else what the server says. */
-function reasonOf(error: unknown, t: ReturnType<typeof useT<"viewers.report">>): string {
-  const worded = WORDED.find((code) => error instanceof ApiError && error.code === code);
-  return worded ? t(worded) : (error as Error).message;
-}
 
 /** A site at its own address, anything else as the server gives it. The tab is opened first: later it would be a pop-up. */
 async function openInTab(file: FileAt, kind: Kind) {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { hasTwoSides, isText, kindOf } from "./kinds";
+import { hasTwoSides, isText, kindName, kindOf } from "./kinds";
 
 it.each([
   ["report.md", undefined, "markdown"],
@@ -31,4 +31,11 @@ it.each([
 it("knows which have a source to read, and which a view besides", () => {
   expect([isText("html"), isText("code"), isText("pdf")]).toEqual([true, true, false]);
   expect([hasTwoSides("html"), hasTwoSides("code"), hasTwoSides("pdf")]).toEqual([true, false, false]);
+});
+
+it("calls Office documents by their programs", () => {
+  const names = ["a.DOCX", "b.xls", "c.pptx", "d.odt", "e.md", "f"].map((name) =>
+    kindName(name, kindOf(name)),
+  );
+  expect(names).toEqual(["word", "excel", "powerpoint", "office", "markdown", "binary"]);
 });

@@ -17,7 +17,7 @@ export type Kind =
   | "archive"
   | "binary";
 
-const BY_EXTENSION = extensions({
+const BY_EXTENSION = extensions<Kind>({
   markdown: "md markdown mdx",
   html: "html htm xhtml",
   image: "png jpg jpeg gif webp avif bmp ico",
@@ -38,7 +38,7 @@ const BY_EXTENSION = extensions({
   binary: "exe dll so bin wasm woff woff2 ttf otf db sqlite parquet pkl npy pt tif tiff heic",
 });
 
-const BY_NAME = extensions({ code: "dockerfile makefile", text: "license readme" });
+const BY_NAME = extensions<Kind>({ code: "dockerfile makefile", text: "license readme" });
 
 /** Those with a source that can be read, and with a view of their own besides. */
 const TWO_SIDED = new Set<Kind>(["markdown", "html", "svg", "table", "notebook", "json"]);
@@ -49,6 +49,12 @@ export function kindOf(name: string, mime?: string): Kind {
   const extension = /[^.]\.([^./]+)$/.exec(lower)?.[1];
   return (extension && BY_EXTENSION.get(extension)) || BY_NAME.get(lower) || byMime(mime) || "binary";
 }
+
+const PROGRAMS = extensions({ word: "docx doc", excel: "xlsx xlsm xls", powerpoint: "pptx ppt" });
+
+/** A kind as people call it: an Office document by the name of its program. */
+export const kindName = (name: string, kind: Kind) =>
+  PROGRAMS.get(/\.([^./]+)$/.exec(name.toLowerCase())?.[1] ?? "") ?? kind;
 
 export const isText = (kind: Kind) => TEXT.has(kind);
 export const hasTwoSides = (kind: Kind) => TWO_SIDED.has(kind);
@@ -64,8 +70,7 @@ function byMime(mime: string | undefined): Kind | null {
   return null;
 }
 
-function extensions(table: Partial<Record<Kind, string>>): Map<string, Kind> {
-  return new Map(
-    Object.entries(table).flatMap(([kind, all]) => all.split(" ").map((one) => [one, kind as Kind] as const)),
-  );
+function extensions<Name extends string>(table: Partial<Record<Name, string>>): Map<string, Name> {
+  const rows = Object.entries<string>(table as Record<Name, string>);
+  return new Map(rows.flatMap(([name, all]) => all.split(" ").map((one) => [one, name as Name] as const)));
 }

@@ -3,21 +3,6 @@ import { useEffect, useState } from "react";
 import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 
-/** Texts for what the server refuses; what is not known here is told in the server's words. */
-const TEXTS = {
-  invalid_credentials: "error.credentials",
-  weak_password: "error.weak",
-  email_already_exists: "error.taken",
-  account_suspended: "error.suspended",
-  last_administrator: "error.lastAdministrator",
-  invalid_email: "error.email",
-  setup_code_required: "error.code",
-  setup_code_wrong: "error.code",
-  registration_closed: "error.closed",
-  system_already_initialized: "error.initialized",
-  unreachable: "error.unreachable",
-} as const;
-
 /** What to say about an error; `wait` is the number of seconds until another try is allowed. */
 export function useErrorText(): (error: unknown, wait?: number) => string {
   const t = useT("auth");
@@ -27,8 +12,7 @@ export function useErrorText(): (error: unknown, wait?: number) => string {
       return wait > 90
         ? t("error.throttledMinutes", { minutes: Math.ceil(wait / 60) })
         : t("error.throttled", { seconds: wait });
-    const known = TEXTS[error.code as keyof typeof TEXTS];
-    return known ? t(known) : error.message;
+    return error.message;
   };
 }
 

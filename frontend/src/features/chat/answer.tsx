@@ -82,37 +82,6 @@ export function StoppedMark({ last, busy }: { last: boolean; busy: boolean }) {
   );
 }
 
-/** The answer ended too early, and nothing failed: why, and a button to go on. */
-export function CutShort({ turn, last, busy }: { turn: Turn; last: boolean; busy: boolean }) {
-  const t = useT("chat.cutShort");
-  const { actions } = useChat();
-  const { pending, run } = useAction();
-  if (!turn.stopReason) return null;
-  return (
-    <section
-      aria-label={t(`${turn.stopReason}.title`)}
-      className="my-2 flex flex-wrap items-center gap-x-3 gap-y-2 rounded-2xl border border-warning/40 bg-card p-4"
-    >
-      <div className="min-w-60 flex-1 text-sm leading-relaxed">
-        <p className="flex items-center gap-2 font-medium">
-          <CircleStop aria-hidden className="size-4 shrink-0 text-warning" />
-          {t(`${turn.stopReason}.title`)}
-        </p>
-        <p className="text-muted-foreground">{t(`${turn.stopReason}.text`)}</p>
-      </div>
-      {last && (
-        <Button
-          size="sm"
-          disabled={busy || pending}
-          onClick={() => run(() => actions.send(t(`${turn.stopReason!}.say`)))}
-        >
-          {t(`${turn.stopReason}.button`)}
-        </Button>
-      )}
-    </section>
-  );
-}
-
 /** Copy, answer again, rate, cost. In sight under the last answer, elsewhere on hover. */
 export function AnswerActions({ turn, last, busy }: { turn: Turn; last: boolean; busy: boolean }) {
   const t = useT("chat.answer");

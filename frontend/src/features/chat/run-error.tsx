@@ -2,36 +2,46 @@
 import { ChevronRight, CornerDownRight, RotateCw, TriangleAlert } from "lucide-react";
 import Link from "next/link";
 import { useState } from "react";
-import { useT } from "@/i18n";
+import { LateTexts, useT, type Messages } from "@/i18n";
 import { useModels } from "@/lib/models";
 import { settingsPath } from "@/lib/route";
 import { cn } from "@/lib/cn";
 import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { useChat } from "./chat-context";
-import { errorKind } from "./error-kind";
 import { TimelineButton } from "./timeline-button";
 import type { Turn } from "./turns";
 import { useAction } from "./use-action";
 
-const SETTINGS = new Set(["auth", "network", "model_not_found", "quota", "circuit_open"]);
+type Kind = keyof Messages["server"]["failure"]["title"];
 
-/** What went wrong in a few words, and how to go on. */
-export default function RunError({
-  turn,
-  error,
-  busy,
-}: {
+/** Where the server’s name is that of an exception. */
+const NAMES: Record<string, Kind> = { graphrecursionerror: "recursion" };
+const SETTINGS = new Set<Kind>(["auth", "network", "model_not_found", "quota", "circuit_open"]);
+
+interface RunErrorProps {
   turn: Turn;
   error: NonNullable<Turn["error"]>;
   busy: boolean;
-}) {
-  const t = useT("chat.error");
+}
+
+/** What went wrong in a few words, and how to go on. */
+export default function RunError(props: RunErrorProps) {
+  return (
+    <LateTexts of="server">
+      <Failed {...props} />
+    </LateTexts>
+  );
+}
+
+function Failed({ turn, error, busy }: RunErrorProps) {
+  const t = useT("server.failure");
   const failed = useT("chat.question");
   const { actions } = useChat();
   const action = useAction();
   const [open, setOpen] = useState(false);
-  const kind = errorKind(error);
+  const named = NAMES[error.name.toLowerCase()] ?? error.name.toLowerCase();
+  const kind = t.has(`title.${named as Kind}`) ? (named as Kind) : "generic";
   const disabled = busy || action.pending;
   return (
     <section
@@ -94,7 +104,7 @@ export default function RunError({
 }
 
 function OtherModels({ disabled, onPick }: { disabled: boolean; onPick: (name: string) => void }) {
-  const t = useT("chat.error");
+  const t = useT("server.failure");
   const { data } = useModels();
   const usable = data?.models.filter((model) => !model.problem) ?? [];
   if (usable.length < 2) return null;

@@ -78,6 +78,7 @@ describe("an interrupt", () => {
         description: "List",
         allowed: ["approve", "reject"],
         grants: [],
+        reason: "",
         sources: [],
       },
     ]);

@@ -19,6 +19,8 @@ export interface Interrupt {
     name: string;
     args: Record<string, unknown>;
     description: string;
+    /** The code of the description; empty if it has none. */
+    reason: string;
     allowed: Decision[];
     /** For how long an approval may hold, besides once. */
     grants: Grant[];
@@ -51,6 +53,7 @@ export function interruptOf({ id, value }: WaitingFor): Interrupt {
   const asked = (typeof value === "object" && value ? value : {}) as {
     action_requests?: { name: string; args?: Record<string, unknown>; description?: string }[];
     error?: unknown;
+    reason?: string;
     tool_call_id?: string;
     sources?: Source[];
     review_configs?: { action_name: string; allowed_decisions?: Decision[]; grants?: Grant[] }[];
@@ -62,6 +65,7 @@ export function interruptOf({ id, value }: WaitingFor): Interrupt {
       name: action.name,
       args: action.args ?? {},
       description: action.description ?? "",
+      reason: asked.reason ?? "",
       allowed: config?.allowed_decisions ?? ALL,
       grants: config?.grants ?? [],
       sources: Array.isArray(asked.sources) ? asked.sources : [],

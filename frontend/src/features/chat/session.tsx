@@ -27,6 +27,7 @@ import {
   type Interrupt,
 } from "./session-views";
 import type { ChildEvents } from "./child-events";
+import type { Retry } from "./thread-state";
 import { ThreadSession, type Outgoing, type Phase } from "./thread-session";
 import { TurnCache, type FileRef, type Said, type Todo, type TokenUsage, type Turn } from "./turns";
 import { said, type WireMessage } from "./wire-message";
@@ -57,8 +58,7 @@ export interface Session {
   title: string | null;
   interrupts: readonly Interrupt[];
   queued: readonly Queued[];
-  /** The model did not answer and is asked again: why. */
-  retrying: string | null;
+  retrying: Retry | null;
   /** Seconds for which the model has sent nothing, from the fifteenth on. */
   silence: number | null;
   /** Tokens of the newest call's input, and how many the model can take. */

@@ -2,7 +2,6 @@
 import type { LucideIcon } from "lucide-react";
 import { useId, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
-import { withoutAnsi } from "@/lib/ansi";
 import { OpenMark } from "@/ui/open-mark";
 
 interface StepRowProps {
@@ -14,7 +13,7 @@ interface StepRowProps {
   meta?: ReactNode;
   working?: boolean;
   /** What went wrong: seen without opening. */
-  failure?: string | null;
+  failure?: ReactNode;
   open: boolean;
   onOpen: (open: boolean) => void;
   children: ReactNode;
@@ -57,18 +56,14 @@ export function StepRow(props: StepRowProps) {
         <OpenMark open={open} />
       </button>
       {failure && !open && (
-        <p className="mb-1 ml-6.5 truncate text-xs leading-5 text-destructive" title={failure}>
-          {withoutAnsi(failure)}
-        </p>
+        <p className="mb-1 ml-6.5 truncate text-xs leading-5 text-destructive">{failure}</p>
       )}
       {open && (
         <div
           id={id}
           className="mb-2 ml-6.5 animate-in pt-1 duration-150 fade-in-0 motion-reduce:animate-none"
         >
-          {failure && (
-            <p className="mb-2 text-xs leading-5 break-words text-destructive">{withoutAnsi(failure)}</p>
-          )}
+          {failure && <p className="mb-2 text-xs leading-5 break-words text-destructive">{failure}</p>}
           {children}
         </div>
       )}

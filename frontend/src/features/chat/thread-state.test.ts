@@ -126,8 +126,9 @@ describe("a run that is followed", () => {
 
   it("keeps half an answer in front of what the next attempt says", () => {
     const half = [begin, question, ...say("a1", "half").slice(0, 4)];
-    const retry = event("custom", { payload: { type: "llm_retry", message: "busy" } });
+    const retry = event("custom", { payload: { type: "llm_retry", reason: "busy", message: "m is busy." } });
     const retried = reduce(EMPTY, [...half, retry]);
+    expect(retried.retry).toEqual({ reason: "busy", fallback: "" });
     expect(retried.messages.map(({ id }) => id)).toEqual(["h1", "a1"]);
     const again = reduce(retried, say("a2", "whole"));
     expect(again.messages.map(({ id }) => id)).toEqual(["h1", "a1", "a2"]);

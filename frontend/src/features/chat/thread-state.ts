@@ -39,8 +39,7 @@ export interface ThreadState {
   growing: ReadonlySet<string>;
   /** By call: what it has written so far. */
   outputs: Readonly<Record<string, string>>;
-  /** The model did not answer and is asked again. */
-  retry: string | null;
+  retry: Retry | null;
   /** Seconds for which the model has sent nothing; any other event ends that. */
   silence: number | null;
   /** Input tokens of the newest call of the model. */
@@ -53,6 +52,12 @@ export interface ThreadState {
   unsaved: ReadonlySet<string>;
   /** The message that is being told. */
   current: { id: string; blocks: Block[] } | null;
+}
+
+/** The model did not answer: why, and which is asked now; empty: the same one again. */
+export interface Retry {
+  reason: string;
+  fallback: string;
 }
 
 interface Block {
@@ -210,7 +215,10 @@ function afterCustom(state: ThreadState, data: Record<string, unknown>): ThreadS
     const output = (before + String(data.text ?? "")).slice(-OUTPUT);
     return { ...state, outputs: { ...state.outputs, [data.tool_call_id]: output } };
   }
-  if (data.type === "llm_retry") return { ...state, current: null, retry: String(data.message ?? "") };
+  if (data.type === "llm_retry") {
+    const retry = { reason: String(data.reason ?? ""), fallback: String(data.fallback ?? "") };
+    return { ...state, current: null, retry };
+  }
   if (data.type === "llm_waiting") return { ...state, silence: Number(data.seconds) };
   if (data.type === "token_usage") {
     const usage = data.usage as { input_tokens?: number } | undefined;

@@ -111,6 +111,16 @@ describe("a question of the agent", () => {
 });
 
 describe("the end of a turn", () => {
+  it("tells in our words that the model is asked again, or another one", () => {
+    const working = (retrying: { reason: string; fallback: string }) => (
+      <Working runId={null} startedAt={null} connection="live" retrying={retrying} silence={null} />
+    );
+    renderChat(working({ reason: "broken_off", fallback: "" }));
+    expect(screen.getByText("The answer broke off. Trying again…")).toBeTruthy();
+    renderChat(working({ reason: "auth", fallback: "terra-1" }));
+    expect(screen.getByText("Switching to the model terra-1…")).toBeTruthy();
+  });
+
   it("says what went wrong in few words, keeps the details closed, and tries again", async () => {
     const retryTurn = vi.fn(async () => {});
     const error = { name: "auth", message: "The provider rejected the API key for m: check OPENAI_API_KEY" };
@@ -167,7 +177,7 @@ describe("an answer that ended too early", () => {
   ] as const)("says so, and goes on with one press: %s", async (stopReason, title, button, words) => {
     const session = sessionWith();
     renderChat(view(turnWith({ stopReason, answer: { id: "a", text: "Half", streaming: false } })), session);
-    expect(screen.getByText(title)).toBeTruthy();
+    expect(await screen.findByText(title)).toBeTruthy();
     fireEvent.click(screen.getByRole("button", { name: button }));
     await vi.waitFor(() => expect(session.send).toHaveBeenCalledExactlyOnceWith({ text: words }, settings));
   });

@@ -4,16 +4,18 @@ import { useLocale, useT } from "@/i18n";
 import { afterPage } from "@/lib/late";
 import { formatDuration } from "@/lib/format";
 import { cn } from "@/lib/cn";
-import { Answer, AnswerActions, CutShort, StoppedMark } from "./answer";
+import { Answer, AnswerActions, StoppedMark } from "./answer";
 import { Markdown } from "@/features/markdown";
 import { ClarificationCard } from "./clarification";
 import { useNow } from "./clock";
 import { Question } from "./question";
 import { Steps } from "./steps";
 import { TimelineButton } from "./timeline-button";
+import type { Retry } from "./thread-state";
 import type { Part, Turn } from "./turns";
 
 const SummaryMark = afterPage(() => import("./summary-mark"));
+const CutShort = afterPage(() => import("./cut-short"));
 const RunError = afterPage(() => import("./run-error"));
 
 interface TurnProps {
@@ -35,7 +37,11 @@ export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) 
       {steps.length > 0 && <Steps steps={steps} working={open && !turn.answer} duration={durationOf(turn)} />}
       {lead?.kind === "text" && <Markdown text={lead.text} className="py-1" />}
       <Answer turn={turn} />
-      {!open && <CutShort turn={turn} last={last} busy={busy} />}
+      {!open && turn.stopReason && (
+        <Suspense>
+          <CutShort turn={turn} last={last} busy={busy} />
+        </Suspense>
+      )}
       {turn.clarification && <ClarificationCard asked={turn.clarification} busy={busy} />}
       {turn.state === "waiting" && <TimelineButton runId={turn.runId} />}
       {turn.state === "stopped" && <StoppedMark last={last} busy={busy} />}
@@ -64,8 +70,7 @@ interface WorkingProps {
   runId: string | null;
   startedAt: string | null;
   connection: "live" | "retrying";
-  /** The model did not answer, and is asked again: why. */
-  retrying: string | null;
+  retrying: Retry | null;
   /** Seconds for which the model has sent nothing. */
   silence: number | null;
 }
@@ -92,7 +97,11 @@ export function Working({ runId, startedAt, connection, retrying, silence }: Wor
       <span className="min-w-0 break-words">
         {connection === "live" && silence !== null
           ? t("silent", { time: formatDuration(Math.floor(waited / 1000) * 1000, locale) })
-          : (retrying ?? t(connection === "live" ? "working" : "reconnecting"))}
+          : connection === "live"
+            ? retrying
+              ? t(retryKey(retrying), { model: retrying.fallback })
+              : t("working")
+            : t("reconnecting")}
       </span>
       {since >= 1000 && silence === null && (
         <span className="text-xs tabular-nums">
@@ -103,6 +112,9 @@ export function Working({ runId, startedAt, connection, retrying, silence }: Wor
     </p>
   );
 }
+
+const retryKey = ({ reason, fallback }: Retry) =>
+  fallback ? "retry.fallback" : reason === "broken_off" ? "retry.brokenOff" : "retry.again";
 
 function durationOf(turn: Turn): number | null {
   return turn.startedAt && turn.endedAt ? Date.parse(turn.endedAt) - Date.parse(turn.startedAt) : null;

@@ -21,6 +21,8 @@ export interface ToolCall {
   name: string;
   args: Record<string, unknown>;
   status: ToolStatus;
+  /** Why it has no result of its tool. */
+  cause?: { code: string; detail: string };
   result: string;
   /** Addresses of pictures in the result. */
   images: string[];
@@ -110,6 +112,7 @@ export interface Said {
   /** Of a result: the call it answers. */
   callId: string | null;
   failed: boolean;
+  cause?: ToolCall["cause"];
   images: string[];
   files: FileRef[];
   usage: Omit<TokenUsage, "cost"> | null;
@@ -291,6 +294,7 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
         ...call,
         status,
         result: result?.text ?? "",
+        ...(result?.cause && { cause: result.cause }),
         images: result?.images ?? [],
         output,
       } as const;

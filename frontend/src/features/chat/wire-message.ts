@@ -44,6 +44,7 @@ export function said(message: WireMessage): Said | null {
     runId: asText(kwargs.run_id) || null,
     sending: false,
     recalled: (kwargs.facts as { memory?: Recalled } | undefined)?.memory ?? null,
+    ...(kwargs.cause ? { cause: kwargs.cause as Said["cause"] } : {}),
     ...(kwargs.broke_off === true && { brokeOff: true }),
   };
 }

@@ -179,7 +179,7 @@ test("what was said to the running agent says when it will be read, and cannot b
   const queued = [{ runId: "m1", text: "in French", files: [], state: "told" as const }];
   render(page(session({ running: true, queued })));
   expect(screen.getByText("in French")).toBeTruthy();
-  expect(screen.getByText("Will be read at the next step")).toBeTruthy();
+  expect(screen.getByText("Sent – read at the next step")).toBeTruthy();
   expect(screen.queryByLabelText("Don’t send")).toBeNull();
   expect(screen.queryByText("Send now")).toBeNull();
 });

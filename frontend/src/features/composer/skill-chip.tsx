@@ -1,11 +1,12 @@
 "use client";
 import { BookOpenText, X } from "lucide-react";
-import { useT } from "@/i18n";
-import { useSkills } from "@/lib/skills";
+import { useLocale, useT } from "@/i18n";
+import { aboutSkill, useSkills } from "@/lib/skills";
 
 /** The skill that the message begins with. */
 export default function SkillChip({ name, onRemove }: { name: string; onRemove: () => void }) {
   const t = useT("composer");
+  const [locale] = useLocale();
   const sections = useT("sections");
   const skill = useSkills().data?.find((one) => one.name === name);
   return (
@@ -13,7 +14,7 @@ export default function SkillChip({ name, onRemove }: { name: string; onRemove: 
       <div
         role="group"
         aria-label={`${sections("skills")}: ${name}`}
-        title={skill?.description}
+        title={skill && aboutSkill(skill, locale)}
         className="flex h-8 max-w-full min-w-0 animate-rise items-center gap-1.5 rounded-lg bg-primary-soft pl-2.5 text-[13px] font-medium text-primary pointer-coarse:h-10"
       >
         <BookOpenText aria-hidden className="size-4 shrink-0" />

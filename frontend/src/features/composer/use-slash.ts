@@ -5,9 +5,9 @@ import { useSession } from "@/features/chat";
 import { fillComposer } from "@/lib/compose";
 import { openShortcutHelp } from "@/lib/palette";
 import { downloadThread } from "@/lib/export";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import { openThread, settingsPath, usePanel } from "@/lib/route";
-import { usePrompts, useSkills } from "@/lib/skills";
+import { aboutSkill, usePrompts, useSkills } from "@/lib/skills";
 import {
   filterSlash,
   skillPrefix,
@@ -36,6 +36,7 @@ export function useSlash(
   own: Own,
 ) {
   const t = useT("composer");
+  const [locale] = useLocale();
   const router = useRouter();
   const panel = usePanel();
   const { threadId, running } = useSession();
@@ -72,11 +73,11 @@ export function useSlash(
       label: `/${command}`,
       text: t(`slash.${command}`),
     })),
-    ...skills.map(({ name, description }) => ({
-      id: `skill-${name}`,
+    ...skills.map((skill) => ({
+      id: `skill-${skill.name}`,
       command: null,
-      label: `/${name}`,
-      text: description,
+      label: `/${skill.name}`,
+      text: aboutSkill(skill, locale),
     })),
     ...prompts.map(({ command, description }) => ({
       id: `prompt-${command}`,

@@ -38,6 +38,8 @@ export interface Described {
   lasted: string;
 }
 
+/** Why a model is asked again, or another one. */
+const REASONS = ["busy", "network", "broken_off"] as const;
 const NOTICES = ["spending_limit", "acceptance_checks"] as const;
 /** Details of these are for logs. */
 const WORDLESS = new Set<Span["kind"]>(["queue", "attempt"]);
@@ -72,12 +74,17 @@ export function useDescribe(elapsed: number): (span: Span) => Described {
       span.exit_code ? t("exit", { code: span.exit_code }) : "",
     ].filter(Boolean);
   };
+  const detailOf = ({ kind, name, detail }: Span): string => {
+    if (kind === "agent") return name;
+    if (kind === "retry") return t(`why.${REASONS.find((one) => one === name) ?? "other"}`);
+    return WORDLESS.has(kind) ? "" : detail;
+  };
   const statusOf = (status: string) =>
     t.has(`status.${status}` as "status.error") ? t(`status.${status}` as "status.error") : status;
   return (span) => ({
     icon: span.server ? Plug : ICONS[span.kind],
     name: names[span.kind]?.(span) ?? span.name,
-    detail: span.kind === "agent" ? span.name : WORDLESS.has(span.kind) ? "" : span.detail,
+    detail: detailOf(span),
     facts: factsOf(span),
     lasted: span.status === "waiting" || span.end_ms === span.start_ms ? "" : time(lastedOf(span, elapsed)),
   });

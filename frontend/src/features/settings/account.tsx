@@ -136,7 +136,6 @@ function ExportRow() {
 
 function PasswordForm({ email, onDone }: { email: string; onDone: () => void }) {
   const t = useT("settings.account");
-  const auth = useT("auth");
   const [current, setCurrent] = useState("");
   const [next, setNext] = useState("");
   const [endSessions, setEndSessions] = useState(true);
@@ -162,7 +161,7 @@ function PasswordForm({ email, onDone }: { email: string; onDone: () => void }) 
         <Checkbox checked={endSessions} onCheckedChange={(checked) => setEndSessions(checked === true)} />
         {t("endSessions")}
       </label>
-      <FormError message={isWrong ? auth("error.currentPassword") : form.message} />
+      <FormError message={form.message} />
       <DialogFooter>
         <Button
           type="submit"

@@ -28,9 +28,6 @@ const fieldsOf = (provider: Connection) => {
   };
 };
 
-/** What the server says no with, in the person's language; anything else is told in the server's words. */
-const PROBLEMS = { key_refused: "refused", no_server: "noServer" } as const;
-
 interface ConnectFormProps {
   connections: Connection[];
   /** Called once models can be used, with their number. */
@@ -96,11 +93,6 @@ function ProviderForm({ provider, onConnected }: ProviderFormProps) {
   /** Nothing has to be asked first. */
   const isOpen = !fields.models || models !== null;
 
-  const inWords = (problem: unknown) => {
-    const known = problem instanceof ApiError && PROBLEMS[problem.code as keyof typeof PROBLEMS];
-    return known ? new Error(t(known)) : problem;
-  };
-
   /** Whatever was found with another key or address counts no more. */
   const changed = () => {
     setModels(null);
@@ -119,7 +111,7 @@ function ProviderForm({ provider, onConnected }: ProviderFormProps) {
       const before = provider.models.filter((name) => found.includes(name));
       choose(provider.place && before.length > 0 ? before : found.slice(0, 1));
     } catch (problem) {
-      if (!(problem instanceof ApiError) || problem.code !== "no_list") throw inWords(problem);
+      if (!(problem instanceof ApiError) || problem.code !== "no_list") throw problem;
       setModels([]);
       choose(provider.models.slice(0, 1));
     }

@@ -32,7 +32,6 @@ export function DeleteAccountDialog({ email, open, onOpenChange }: DeleteAccount
 
 function DeleteAccountForm({ email }: { email: string }) {
   const t = useT("settings.account");
-  const auth = useT("auth");
   const [password, setPassword] = useState("");
   const form = useSubmission();
   const isWrong = form.error instanceof ApiError && form.error.code === "invalid_credentials";
@@ -57,7 +56,7 @@ function DeleteAccountForm({ email }: { email: string }) {
         autoFocus
         invalid={isWrong}
       />
-      <FormError message={isWrong ? auth("error.currentPassword") : form.message} />
+      <FormError message={form.message} />
       <DialogFooter>
         <Button
           type="submit"

@@ -142,7 +142,7 @@ class UserRepository:
             }
             values |= {"email": email.lower()} if email else {}
             if not connection.execute(update(users).where(unchanged).values(**values)).rowcount:
-                raise ConflictError("The password was changed meanwhile. Sign in again.")
+                raise ConflictError("The password was changed meanwhile. Sign in again.", reason="password_changed")
             if end_sessions:
                 sql.execute(connection, "DELETE FROM sessions WHERE user_id = ?", user.id)
             if needs_setup:
@@ -259,7 +259,9 @@ class TokenRepository:
         Raises InvalidRequestError without a name or scope.
         """
         if not name.strip() or len(name) > 128 or not scopes:
-            raise InvalidRequestError("A token needs a name of at most 128 characters and at least one scope.")
+            raise InvalidRequestError(
+                "A token needs a name of at most 128 characters and at least one scope.", reason="token_incomplete"
+            )
         value = PREFIX + secrets.token_urlsafe(32)
         now = utc_now()
         ordered: tuple[Scope, ...] = tuple(scope for scope in SCOPES if scope in scopes)
@@ -310,7 +312,7 @@ def _find(connection: Connection, condition: str, *values: Any) -> User | None:
 def _get(connection: Connection, user_id: str) -> User:
     if user := _find(connection, "id = ?", user_id):
         return user
-    raise NotFoundError("There is no such user.")
+    raise NotFoundError("There is no such user.", reason="user_gone")
 
 
 def _insert(connection: Connection, user: User) -> bool:

@@ -41,6 +41,7 @@ def card(
     asker: Asker,
     cosmetic: frozenset[str],
     call_id: str | None,
+    reason: str = "",
     decisions: Sequence[str] = DECISIONS,
     grants: Sequence[str] = GRANTS,
 ) -> dict[str, Any]:
@@ -48,12 +49,14 @@ def card(
 
     Args:
         why: the guardrail's reason, one sentence.
+        reason: its code, by which a page words it.
         destination: the host or server to which something is sent; empty if nothing is.
         cosmetic: arguments that say nothing of what the call does, which grants need not name.
     """
     return {
         "action_requests": [{"name": name, "args": dict(args), "description": why}],
         "review_configs": [{"action_name": name, "allowed_decisions": list(decisions), "grants": list(grants)}],
+        "reason": reason,
         "tool_call_id": call_id,
         "sources": [{"kind": source.kind, "name": source.name} for source in sources[-MOST_SOURCES:]],
         "effect": {

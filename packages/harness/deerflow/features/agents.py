@@ -322,7 +322,7 @@ class AgentService:
         """
         agent = await self._valid(given)
         if not await self.is_free(principal, agent.name):
-            raise ConflictError(f"Agent {agent.name!r} already exists", code="agent_exists")
+            raise ConflictError(f"Agent {agent.name!r} already exists", code="agent_exists", name=agent.name)
         await self._rows.create(principal, _assistant(principal, agent, **made))
         return agent
 
@@ -492,4 +492,5 @@ def _name(name: str) -> str:
 
 def _check_length(what: str, text: str) -> None:
     if len(text) > MAX_SOUL_CHARS:
-        raise InvalidRequestError(f"{what} may have {MAX_SOUL_CHARS:,} characters; this has {len(text):,}.")
+        message = f"{what} may have {MAX_SOUL_CHARS:,} characters; this has {len(text):,}."
+        raise InvalidRequestError(message, reason="text_too_long", limit=MAX_SOUL_CHARS, count=len(text))

@@ -127,7 +127,7 @@ class ConnectionService:
         def snapshot() -> AppConfig:
             found = tuple(models_of(one, self._environ(one, trial), http_probe))[:1]
             if not found:
-                raise InvalidRequestError("There is no model to test. Choose one.")
+                raise InvalidRequestError("There is no model to test. Choose one.", reason="model_missing")
             return self._source.current().model_copy(update={"models": found})
 
         models = ModelCache()
@@ -159,11 +159,13 @@ class ConnectionService:
     def _connect(self, provider: Provider, trial: Trial, store: Store) -> None:
         config, is_search = self._source.current(), provider in SEARCHES
         if is_search and config.lists_tools:
-            raise ConflictError("config.yaml lists the tools. Set `use` of web_search there, or take its `tools` away.")
+            text = "config.yaml lists the tools. Set `use` of web_search there, or take its `tools` away."
+            raise ConflictError(text, reason="search_in_config")
         if not is_search and _in_file(config):
-            raise ConflictError("config.yaml names the models. Add this one there, or take its `models` away.")
+            text = "config.yaml names the models. Add this one there, or take its `models` away."
+            raise ConflictError(text, reason="models_in_config")
         if not is_search and not provider.presets and not any(trial.models):
-            raise InvalidRequestError("Choose a model.")
+            raise InvalidRequestError("Choose a model.", reason="model_missing")
         environ = self._environ(provider, trial)
         chosen = {SEARCH_VARIABLE: provider.id} if is_search else {}
         outside = self._source.variables.place_of(*provider.names) == "environment"
@@ -182,6 +184,7 @@ class ConnectionService:
             raise ConflictError(
                 f"{outside[0]} is set in the environment in which DeerFlow was started. Change it there.",
                 code="set_outside",
+                name=outside[0],
             )
         try:
             self._source.variables.change(changes, store)
@@ -199,20 +202,23 @@ class ConnectionService:
         if not key and kept:
             # Else whoever may connect could have a key sent to them that they may not see.
             if address not in meant:
-                raise InvalidRequestError("The key that is kept is not sent to another address. Give the key, too.")
+                text = "The key that is kept is not sent to another address. Give the key, too."
+                raise InvalidRequestError(text, reason="key_stays")
             key, meant = kept[1], [address]
         if provider.needs == "key" and not key:
-            raise InvalidRequestError("Give the key.")
+            raise InvalidRequestError("Give the key.", reason="key_missing")
         if provider.needs == "address" and not meant[0]:
-            raise InvalidRequestError("Give the server's address.")
+            raise InvalidRequestError("Give the server's address.", reason="address_missing")
         names = ",".join(name.strip() for name in trial.models)
         for what, text in (("key", key), ("address", meant[0]), ("name of a model", names)):
             if text and not _WORD.fullmatch(text):
                 raise InvalidRequestError(
-                    f"This cannot be the {what}: it holds spaces, quotes or other odd characters."
+                    f"This cannot be the {what}: it holds spaces, quotes or other odd characters.",
+                    reason="odd_characters",
                 )
         if meant[0] and not _is_address(meant[0]):
-            raise InvalidRequestError("Give the address as http://… or https://…, without a name or a password.")
+            text = "Give the address as http://… or https://…, without a name or a password."
+            raise InvalidRequestError(text, reason="address_invalid")
         base_url = _found(provider, meant, key)
         made = {"API_KEY": key, "BASE_URL": base_url, "MODEL": names}
         return {provider.prefix + name: value for name, value in made.items() if value}
@@ -286,7 +292,7 @@ def _all() -> tuple[Provider, ...]:
 
 def _check(principal: Principal) -> None:
     if principal.role != "admin":
-        raise ForbiddenError("Only administrators may see and change connections.")
+        raise ForbiddenError("Only administrators may see and change connections.", reason="administrators_only")
 
 
 def _in_file(config: AppConfig) -> bool:

@@ -226,7 +226,7 @@ def _connections(harness: Harness) -> McpConnections:
 
 def _check(principal: Principal) -> None:
     if principal.role != "admin":
-        raise ForbiddenError("Only administrators may see and change MCP servers.")
+        raise ForbiddenError("Only administrators may see and change MCP servers.", reason="administrators_only")
 
 
 def _read(file: Path) -> dict[str, Any]:

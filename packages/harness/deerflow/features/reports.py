@@ -76,7 +76,7 @@ class ReportService:
         if skill is None:
             raise ConflictError(
                 f"The skill {script.skill}, which makes a {script.noun}, is off. Turn it on under Skills, then try again.",
-                code="skill_off",
+                reason="report_skill_off",
             )
         try:
             sandbox = await context.sandbox()
@@ -97,7 +97,7 @@ async def _check(sandbox: Sandbox, source: str) -> None:
         (await sandbox.read(source, limit=MOST_BYTES))[0].decode()
     except UnicodeDecodeError:
         raise InvalidRequestError(
-            "The file is not UTF-8. Open it with Edit and save it, then try again.", code="not_utf8"
+            "The file is not UTF-8. Open it with Edit and save it, then try again.", reason="report_not_utf8"
         ) from None
 
 
@@ -124,7 +124,7 @@ async def _made(sandbox: Sandbox, source: str, script: str, form: Format, noun: 
 def _failure(done: ExecResult, noun: str) -> UnavailableError:
     if done.timed_out:
         return UnavailableError(
-            f"Making the {noun} took more than {SECONDS:g} seconds. Save a shorter file.", code="too_slow"
+            f"Making the {noun} took more than {SECONDS:g} seconds. Save a shorter file.", reason="report_slow"
         )
     if done.killed_for:
         return UnavailableError(
@@ -136,7 +136,7 @@ def _failure(done: ExecResult, noun: str) -> UnavailableError:
         return UnavailableError(
             f"The sandbox lacks {what}, which makes the {noun}. "
             "An administrator can run `deerflow setup` on the server, which prepares the sandbox's packages.",
-            code="program_missing",
+            reason="report_program_missing",
         )
     last = next((line for line in reversed(done.output.splitlines()) if line.strip()), "no output")
     return UnavailableError(f"The {noun} could not be made: {last.strip()[:300]}")

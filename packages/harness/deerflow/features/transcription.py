@@ -66,16 +66,16 @@ async def transcribe(config: AppConfig, sound: bytes, media_type: str) -> str:
     if not can_transcribe(config):
         raise NotFoundError(
             "This server has no endpoint for dictation. An administrator can name one under `transcription` in config.yaml.",
-            code="no_transcription",
+            reason="dictation_off",
         )
     kind = media_type.partition(";")[0].strip().lower()
     ending = ENDINGS.get(kind)
     if ending is None:
-        raise InvalidRequestError(f"Send a recording as one of {', '.join(ENDINGS)}.", code="unknown_sound")
+        raise InvalidRequestError(f"Send a recording as one of {', '.join(ENDINGS)}.", reason="sound_unknown")
     if len(sound) > MOST_BYTES:
         raise TooLargeError(f"A recording may have {MOST_BYTES >> 20} MB. Dictate a shorter piece.")
     if not sound:
-        raise InvalidRequestError("The recording is empty. Check the microphone, then try again.", code="empty_sound")
+        raise InvalidRequestError("The recording is empty. Check the microphone, then try again.", reason="sound_empty")
     try:
         return await _asked(config, (f"speech.{ending}", sound, kind))
     except ConfigError as error:

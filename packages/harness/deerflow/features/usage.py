@@ -87,11 +87,12 @@ class UsageService:
         """
         whose = person or principal.user_id
         if (everyone or whose != principal.user_id) and principal.role != "admin":
-            raise ForbiddenError("Only administrators see what others used.")
+            raise ForbiddenError("Only administrators see what others used.", reason="administrators_only")
         last = until or date.fromisoformat(today())
         first = since or last - timedelta(days=DEFAULT_DAYS - 1)
         if not 0 <= (last - first).days < MOST_DAYS:
-            raise InvalidRequestError(f"since and until name up to {MOST_DAYS} days, the earlier one first.")
+            text = f"since and until name up to {MOST_DAYS} days, the earlier one first."
+            raise InvalidRequestError(text, reason="period_invalid", days=MOST_DAYS)
         column: Dimension = "user_id" if by == "person" else by
         scope = first.isoformat(), last.isoformat(), None if everyone else whose
         found, sums = await self._database.browse(

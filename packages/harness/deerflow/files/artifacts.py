@@ -120,11 +120,12 @@ class ArtifactService:
         """
         await self._threads.get(principal, thread_id)
         if len(data) > MAX_EDIT_BYTES:
-            raise TooLargeError(f"A text may have {MAX_EDIT_BYTES >> 20} MB.")
+            most = MAX_EDIT_BYTES >> 20
+            raise TooLargeError(f"A text may have {most} MB.", reason="text_too_large", megabytes=most)
         try:
             data.decode()
         except UnicodeDecodeError:
-            raise InvalidRequestError("Only text (UTF-8) can be edited.") from None
+            raise InvalidRequestError("Only text (UTF-8) can be edited.", reason="text_not_utf8") from None
         return await asyncio.to_thread(
             self._write, thread_id, principal.user_id, virtual_path(path), data, etag, sha256
         )
@@ -181,7 +182,8 @@ class ArtifactService:
         try:
             fd = versions_of(self._paths, thread_id, user_id).open(path, version)
         except FileNotFoundError:
-            raise NotFoundError(f"Version {version} of {shown_path(path)} is not kept (any more).") from None
+            text = f"Version {version} of {shown_path(path)} is not kept (any more)."
+            raise NotFoundError(text, reason="file_version_gone", version=version) from None
         return OpenFile(fd, path.rsplit("/", 1)[-1])
 
     def _write(
@@ -221,7 +223,7 @@ def _held(fd: int) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConflictError("The file is being changed just now. Try again.") from None
+            raise ConflictError("The file is being changed just now. Try again.", reason="file_writing") from None
         yield
     finally:
         os.close(fd)
@@ -324,13 +326,16 @@ def read_member(fd: int, member: str) -> MemoryFile:
             with zipfile.ZipFile(file) as archive:
                 info = _find(archive, member)
                 if info.flag_bits & 1 or info.compress_type not in READABLE:
-                    raise RequestError(f"{member} is encrypted or packed in a way that cannot be read here.")
+                    text = f"{member} is encrypted or packed in a way that cannot be read here."
+                    raise RequestError(text, reason="archive_locked", name=member)
                 with archive.open(info) as stream:
                     data = stream.read(MAX_MEMBER_BYTES + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, ValueError):
-            raise RequestError("The archive is damaged.") from None
+            raise RequestError("The archive is damaged.", reason="archive_damaged") from None
     if len(data) > MAX_MEMBER_BYTES:
-        raise TooLargeError(f"{member} is larger than {MAX_MEMBER_BYTES >> 20} MB. Download the archive instead.")
+        most = MAX_MEMBER_BYTES >> 20
+        text = f"{member} is larger than {most} MB. Download the archive instead."
+        raise TooLargeError(text, reason="archive_too_large", name=member, megabytes=most)
     return MemoryFile(data, info.filename.rsplit("/", 1)[-1], modified)
 
 

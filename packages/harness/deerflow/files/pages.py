@@ -81,14 +81,16 @@ class PageService:
         """
         await self._threads.get(principal, thread_id)
         if config.security.native_web_tools == "deny":
-            raise ForbiddenError("security.native_web_tools: deny forbids to load pictures from the web.")
+            text = "security.native_web_tools: deny forbids to load pictures from the web."
+            raise ForbiddenError(text, reason="pictures_off")
         try:
             loaded = await fetch(Outbound(network_of(config)), url, max_bytes=MAX_PICTURE_BYTES)
         except WebError as error:
             raise WebUnreachableError(str(error)) from error
         kind = mime_type_of(loaded.data)
         if kind not in _ENDINGS:
-            raise WebUnreachableError("There is no picture at this address, or its format cannot be shown here.")
+            text = "There is no picture at this address, or its format cannot be shown here."
+            raise WebUnreachableError(text, reason="picture_none")
         path = kept_path(loaded.data, loaded.url, _ENDINGS[kind])
         await asyncio.to_thread(self._keep, thread_id, principal.user_id, path, loaded.data)
         return path
@@ -199,7 +201,8 @@ class PreviewService:
         except jwt.InvalidTokenError:
             grant = None
         if grant is None or grant.expires <= self._now():
-            raise NotFoundError("This preview does not exist or has expired. Open it again from its thread.")
+            text = "This preview does not exist or has expired. Open it again from its thread."
+            raise NotFoundError(text, reason="preview_gone")
         return await asyncio.to_thread(self._open, grant, path)
 
     # blocking -------------------------------------------------------------------------------------------------------

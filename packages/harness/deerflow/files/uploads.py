@@ -94,7 +94,7 @@ class UploadService:
         except NotFoundError:
             directory = self._paths.thread_dir(thread_id, principal.user_id)
             await asyncio.to_thread(self._paths.remove, directory)
-            raise NotFoundError("The thread was deleted meanwhile.") from None
+            raise NotFoundError("The thread was deleted meanwhile.", reason="thread_gone") from None
 
     async def limits_for(self, principal: Principal, thread_id: str) -> UploadLimits:
         """Return the limits of uploads to a thread, which may not be there yet. Raises NotFoundError: it is someone else's."""
@@ -128,7 +128,7 @@ class UploadService:
             try:
                 await self._threads.create(principal, thread_id)
             except ConflictError:
-                raise NotFoundError(f"There is no thread {thread_id}.") from None
+                raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone") from None
 
     def _prepare(self, thread_id: str, user_id: str) -> tuple[Staging, Path]:
         with file_requests(thread_id):
@@ -140,7 +140,8 @@ class UploadService:
         total = 0
         async for file in files:
             if len(names) == self.limits.files:
-                raise TooLargeError(f"Send at most {self.limits.files} files at once.")
+                count = self.limits.files
+                raise TooLargeError(f"Send at most {count} files at once.", reason="upload_too_many", count=count)
             try:
                 with file_requests(file.filename):
                     await asyncio.to_thread(staging.begin, file.filename)
@@ -151,7 +152,7 @@ class UploadService:
                 staging, file, min(self.limits.file_bytes, self.limits.total_bytes - total)
             )
         if not names:
-            raise InvalidRequestError("Send at least one file in the field 'files'.")
+            raise InvalidRequestError("Send at least one file in the field 'files'.", reason="upload_empty")
         return names
 
     async def _receive_one(self, staging: Staging, file: IncomingFile, room: int) -> int:
@@ -162,7 +163,11 @@ class UploadService:
             if size > room:
                 one, all_ = self.limits.file_bytes / _MEGABYTE, self.limits.total_bytes / _MEGABYTE
                 raise TooLargeError(
-                    f"{file.filename} is too large: a file may have {one:g} MB, all files of one upload together {all_:g} MB."
+                    f"{file.filename} is too large: a file may have {one:g} MB, all files of one upload together {all_:g} MB.",
+                    reason="file_too_large",
+                    name=file.filename,
+                    megabytes=one,
+                    total=all_,
                 )
             block += chunk
             if len(block) >= _BLOCK:

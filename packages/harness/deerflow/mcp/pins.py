@@ -72,7 +72,8 @@ class Pins:
             there = self._known.get(server, [])
             changed = await self.rows.accept(server, digests) if self.rows else with_accepted(there, digests)
             if changed is None:
-                raise ConflictError(f"The tools of {server} have changed again. Look at the changes once more.")
+                text = f"The tools of {server} have changed again. Look at the changes once more."
+                raise ConflictError(text, reason="tools_changed", name=server)
             self._set(server, changed)
 
     async def forget(self, servers: Iterable[str]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from langchain_core.exceptions import ModelConnectionError, ModelError
 from langchain_core.outputs import ChatGenerationChunk
 
+from deerflow.security.addresses import without_inner_addresses
+
 DETAIL_LIMIT = 500
 READ_LIMIT = 16_000
 """Characters of an error that are looked at: a provider may send a page of any length."""
@@ -174,6 +176,11 @@ class Failure:
     """Of that answer, as it was streamed."""
 
     @property
+    def public_detail(self) -> str:
+        """``detail`` without addresses of the operator's network, which are for the log."""
+        return without_inner_addresses(self.detail)
+
+    @property
     def retriable(self) -> bool:
         """Whether the same request may succeed later."""
         return _TABLE[self.kind].retriable
@@ -233,7 +240,7 @@ def explain(failure: Failure, *, model: str, provider: str) -> str:
         provider: the provider's identifier, e.g. ``openai``.
     """
     if failure.kind is ErrorKind.TRANSIENT and failure.status is None and failure.detail:
-        detail = failure.detail.rstrip(".")
+        detail = failure.public_detail.rstrip(".")
         return (
             f"{model} did not finish its answer, also when asked again: {detail}. Try again, or choose another model."
         )
@@ -243,7 +250,7 @@ def explain(failure: Failure, *, model: str, provider: str) -> str:
     if failure.retry_after:
         again = f". It takes requests again {_clock(failure.retry_after)}: try again then"
     text = _TABLE[failure.kind].explanation.format(model=model, key=key, again=again)
-    return f"{text} The provider said: {failure.detail}" if failure.detail else text
+    return f"{text} The provider said: {failure.public_detail}" if failure.detail else text
 
 
 def _clock(seconds: float) -> str:

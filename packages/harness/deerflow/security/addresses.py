@@ -14,6 +14,12 @@ NetworkMode = Literal["none", "allowlist", "internet", "host"]
 Address = IPv4Address | IPv6Address
 
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_NAMED = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*://(?:[^\s/@]*@)?)?(?P<host>\[[0-9a-f:.%]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::\d{1,5}\b)?"
+    r"(?:/(?:[^\s'\"<>()]*[^\s'\"<>().,;:])?)?",
+    re.IGNORECASE,
+)
+_INNER_NAMES = (".internal", ".local", ".lan", ".home", ".corp", ".intranet", ".localdomain")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SPECIAL = tuple(
@@ -164,6 +170,21 @@ def normal_host(host: str) -> str:
     if len(host) > 253 or not _HOST.fullmatch(host):
         raise ValueError(f"not a host name: {host[:100]!r}")
     return host
+
+
+def without_inner_addresses(text: str) -> str:
+    """Return ``text`` with ``[address]`` in place of hosts, ports and paths of a network that is not public."""
+
+    def shown(found: re.Match[str]) -> str:
+        host, is_named = found["host"].lower(), bool(found["scheme"]) or text[: found.start()].endswith("host ")
+        address = _parsed(host.strip("[]"))
+        if address is not None:
+            inner = not _is_public(_unwrapped(address))
+        else:
+            inner = host == "localhost" or host.endswith(_INNER_NAMES) or (is_named and "." not in host)
+        return "[address]" if inner else found[0]
+
+    return _NAMED.sub(shown, text)
 
 
 def _is_public(address: Address) -> bool:

@@ -45,7 +45,7 @@ def unpacked(data: bytes, quarantine: Path) -> Iterator[tuple[str, Path]]:
             root = _root(folder)
             front = checked(read_skill_file(root / SKILL_FILE))
         except InvalidSkillError as error:
-            raise RequestError(f"Invalid skill: {error}", code="invalid_skill") from None
+            raise RequestError(f"Invalid skill: {error}", code="invalid_skill", why=str(error)) from None
         yield front["name"], root
 
 
@@ -195,4 +195,4 @@ def _check_size(size: int, count: int) -> None:
 
 
 def _invalid(why: str) -> RequestError:
-    return RequestError(f"Invalid skill: {why}", code="invalid_skill")
+    return RequestError(f"Invalid skill: {why}", code="invalid_skill", why=why)

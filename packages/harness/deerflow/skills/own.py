@@ -160,7 +160,9 @@ class OwnSkills:
             name, path = found["name"], found["file_path"]
             why = {"action": f"agent_{found['action']}", "author": found["author"], "thread_id": found["thread_id"]}
             if self.text(name, path) != found["prev_content"]:
-                raise ConflictError(f"{path} of {name!r} has changed since this was suggested.")
+                raise ConflictError(
+                    f"{path} of {name!r} has changed since this was suggested.", reason="skill_changed", name=name
+                )
             if found["action"] == "delete":
                 self.delete(name, **why)
             else:
@@ -316,7 +318,7 @@ class OwnSkills:
 
     def _check_free(self, name: str) -> None:
         if (self.custom / name).exists():
-            raise ConflictError(f"Skill {name!r} already exists", code="skill_exists")
+            raise ConflictError(f"Skill {name!r} already exists", code="skill_exists", name=name)
 
     def _check_text(self, name: str, text: str | None) -> None:
         if text is None:
@@ -326,7 +328,7 @@ class OwnSkills:
         try:
             checked(text, name)
         except InvalidSkillError as error:
-            raise RequestError(f"Invalid skill: {error}", code="invalid_skill") from None
+            raise RequestError(f"Invalid skill: {error}", code="invalid_skill", why=str(error)) from None
 
     def _file(self, name: str, path: str) -> Path:
         """A file of a skill that may be read and written. Raises RequestError: the path leads elsewhere."""

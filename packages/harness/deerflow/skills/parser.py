@@ -43,6 +43,7 @@ class Skill:
     """Args:
     directory: on the host.
     path: of the folder as the model sees it.
+    description_zh: for people who read Chinese; models read ``description``.
     allowed_tools: the only ones that may be used while the skill is active; None: all.
     secrets: environment variables that its scripts need.
     needs: names of tools and programs, ``network``, and secrets without which it is of no use; ``a|b``: one of them.
@@ -53,6 +54,7 @@ class Skill:
     category: Category
     directory: Path
     path: str
+    description_zh: str | None = None
     license: str | None = None
     compatibility: str | None = None
     allowed_tools: tuple[str, ...] | None = None
@@ -68,17 +70,20 @@ class Skill:
 def parse(text: str, *, directory: Path, category: Category, path: str) -> Skill:
     """The skill whose SKILL.md holds ``text``. Raises InvalidSkillError, which names everything that is wrong."""
     front = checked(text, directory.name)
+    metadata = front.get("metadata") or {}
+    chinese = metadata.get("description_zh")
     return Skill(
         name=front["name"],
         description=_cut(front["description"]),
         category=category,
         directory=directory,
         path=path,
+        description_zh=_cut(chinese) if isinstance(chinese, str) and chinese.strip() else None,
         license=_text(front.get("license")),
         compatibility=_text(front.get("compatibility")),
         allowed_tools=tuple(_words(front["allowed-tools"], _TOOL)) if "allowed-tools" in front else None,
-        secrets=tuple(dict.fromkeys(_words((front.get("metadata") or {}).get("secrets"), _WORD))),
-        needs=tuple(dict.fromkeys(_words((front.get("metadata") or {}).get("needs"), _WORD))),
+        secrets=tuple(dict.fromkeys(_words(metadata.get("secrets"), _WORD))),
+        needs=tuple(dict.fromkeys(_words(metadata.get("needs"), _WORD))),
     )
 
 

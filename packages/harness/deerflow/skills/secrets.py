@@ -42,6 +42,7 @@ class SkillSecrets:
                 f"{skill.name} has changed since {', '.join(changed)} was set for it. Ask the user to look at the skill and to "
                 f"confirm its keys, on its page or with: deerflow skills confirm {skill.name}",
                 code="secrets_unconfirmed",
+                name=skill.name,
             )
         return {name: one["value"] for name, one in kept.items()}
 
@@ -57,7 +58,8 @@ class SkillSecrets:
     def set(self, skill: Skill, name: str, value: str | None) -> None:
         """Keep a secret, encrypted with the installation's key, or forget it (None). Raises RequestError if it is too short."""
         if value is not None and (len(value) < MIN_SECRET or "\0" in value):
-            raise RequestError(f"A secret has at least {MIN_SECRET} characters.")
+            text = f"A secret has at least {MIN_SECRET} characters."
+            raise RequestError(text, reason="secret_short", count=MIN_SECRET)
         with self._own.alone():
             try:
                 kept = self._all()
@@ -77,7 +79,8 @@ class SkillSecrets:
         """
         with self._own.alone():
             if self.digest(skill) != digest:
-                raise ConflictError(f"{skill.name} has changed since you looked at it. Look at it again.")
+                text = f"{skill.name} has changed since you looked at it. Look at it again."
+                raise ConflictError(text, reason="skill_changed", name=skill.name)
             kept = self._all()
             of_skill = kept.get(skill.name, {})
             chosen = {name: _Kept(value=of_skill[name]["value"], digest=digest) for name in names or of_skill}

@@ -39,6 +39,7 @@ class SkillInfo(TypedDict):
 
     name: str
     description: str
+    description_zh: str | None
     license: str | None
     compatibility: str | None
     category: Category
@@ -177,7 +178,8 @@ class SkillService:
         origin = source if isinstance(source, str) else "archive"
         if isinstance(source, str):
             if principal.role != "admin":
-                raise ForbiddenError("Only administrators may install from addresses. Send an archive.")
+                text = "Only administrators may install from addresses. Send an archive."
+                raise ForbiddenError(text, reason="skill_from_address")
             try:
                 pinned = await self._outbound.pinned(source)
             except (Blocked, OSError) as error:
@@ -303,7 +305,9 @@ class SkillService:
             raise NotFoundError(f"{'Custom skill' if own else 'Skill'} {name!r} not found")
         if own and found.category != "custom":
             raise RequestError(
-                f"{name!r} is a built-in skill. Create a skill of your own with that name to replace it."
+                f"{name!r} is a built-in skill. Create a skill of your own with that name to replace it.",
+                reason="skill_builtin",
+                name=name,
             )
         return found
 
@@ -312,6 +316,7 @@ def skill_info(skill: Skill) -> SkillInfo:
     return {
         "name": skill.name,
         "description": skill.description,
+        "description_zh": skill.description_zh,
         "license": skill.license,
         "compatibility": skill.compatibility,
         "category": skill.category,

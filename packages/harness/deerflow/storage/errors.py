@@ -9,7 +9,7 @@ from typing import Any
 
 import zstandard
 
-from deerflow.errors import UnavailableError
+from deerflow.errors import Code, UnavailableError
 
 
 class DatabaseError(Exception):
@@ -19,7 +19,7 @@ class DatabaseError(Exception):
     """
 
     public = "The database cannot be used just now; the server's log says why."
-    code = "unavailable"
+    code: Code = "unavailable"
 
 
 class DiskFullError(DatabaseError):

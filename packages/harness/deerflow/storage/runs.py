@@ -373,7 +373,7 @@ def create(connection: Connection, new: NewRun, worker: str | None = None) -> Cr
     now = utc_now()
     fencing_token = _lock_thread(connection, new.thread_id)
     if fencing_token is None:
-        raise NotFoundError(f"There is no thread {new.thread_id}.")
+        raise NotFoundError(f"There is no thread {new.thread_id}.", reason="thread_gone")
     active = [run for run in _active(connection, new.thread_id) if run.is_due(now)]
     if new.strategy is MultitaskStrategy.REJECT and not all(run.ended for run in active):
         raise ConflictError(

@@ -139,7 +139,7 @@ class ThreadRepository:
         """Raises NotFoundError for a thread of someone else's; one that is not there yet is anyone's."""
         found = await self._database.browse(lambda connection: find(connection, thread_id))
         if found is not None and found.user_id != principal.user_id:
-            raise NotFoundError(f"There is no thread {thread_id}.")
+            raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone")
 
     async def update(
         self,
@@ -259,7 +259,7 @@ def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = 
     tail = "WHERE thread_id = ? AND user_id = ?" + (sql.for_update(connection) if lock else "")
     thread = sql.first(connection, Thread, threads, tail, thread_id, user_id) if user_id else None
     if thread is None:
-        raise NotFoundError(f"There is no thread {thread_id}.")
+        raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone")
     return thread
 
 

@@ -114,7 +114,8 @@ def _place(messages: Sequence[BaseMessage], message_id: str, thread_id: str) -> 
     for index, message in enumerate(messages):
         if message.id == message_id:
             return index
-    raise NotFoundError(f"Thread {thread_id} has no message {message_id} now. Load its messages again.")
+    text = f"Thread {thread_id} has no message {message_id} now. Load its messages again."
+    raise NotFoundError(text, reason="message_gone")
 
 
 def _begins(message: BaseMessage, turns: Mapping[str, Mapping[str, Any]]) -> bool:

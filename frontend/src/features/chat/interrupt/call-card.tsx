@@ -46,6 +46,7 @@ export function CallCard({ call, titleId, value, decision, busy, onDecide }: Cal
   const [mode, setMode] = useState<Mode | null>(null);
   const about = useMemo(() => aboutOf(value), [value]);
   const { own, rule } = reasonsOf(call, about.cosmetic);
+  const t = useT("decisions");
   const isBare = call.name === "spend_more" || isNetwork(call);
   const isMarked = JSON.stringify(call.args) !== marked(JSON.stringify(call.args));
   const decide = (made: Decision) => {
@@ -54,7 +55,12 @@ export function CallCard({ call, titleId, value, decision, busy, onDecide }: Cal
   };
   return (
     <div className="flex flex-col gap-3">
-      <Title id={titleId} call={call} about={about} rule={rule} />
+      <Title
+        id={titleId}
+        call={call}
+        about={about}
+        rule={call.reason === "deerflow.uploads" ? t("uploads") : rule}
+      />
       {about.changed && <Changed changed={about.changed} />}
       {own && <Words text={own} />}
       {mode === "edit" && (
@@ -102,6 +108,12 @@ interface TitleProps {
   rule: string;
 }
 
+/** Words for a limit of spending that is reached; empty if its facts are not there. */
+function moneyText(t: ReturnType<typeof useT<"decisions">>, { limit, unit, setting }: WaitingCall["args"]) {
+  if (typeof limit !== "number" || typeof unit !== "string") return "";
+  return t("spend", { limit, unit, scope: String(setting).replace("spending.", "") });
+}
+
 /** Our words on what the call does, and who asks for it. */
 function Title({ id, call, about, rule }: TitleProps) {
   const t = useT("decisions");
@@ -122,7 +134,7 @@ function Title({ id, call, about, rule }: TitleProps) {
       <Icon aria-hidden className="mt-0.5 size-4 shrink-0 text-warning" />
       <div className="flex min-w-0 flex-col gap-0.5 [overflow-wrap:anywhere]">
         <p id={id} className="text-[15px] leading-5 font-medium">
-          {isMoney ? rule : <HeadlineText headline={headlineOf(call, about)} />}
+          {isMoney ? moneyText(t, call.args) || rule : <HeadlineText headline={headlineOf(call, about)} />}
         </p>
         {!isMoney && (
           <p className="text-xs leading-5 text-muted-foreground">

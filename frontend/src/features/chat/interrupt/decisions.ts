@@ -1,6 +1,6 @@
 /** What a person decides about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
 import type { Interrupt } from "../session";
-import { isNetwork, patternText } from "./about";
+import { patternText } from "./about";
 
 export type Grant = WaitingCall["grants"][number];
 export type WaitingCall = Interrupt["calls"][number];
@@ -97,12 +97,14 @@ function parse(text: string): { value: unknown } | { problem: Problem } {
   }
 }
 
+/** Reasons that the headline and what stands below it tell. */
+const WORDED = new Set(["deerflow.ask", "deerflow.outward"]);
+
 /** What the agent says of the call, and what the server's rule says, without what the card words itself. */
 export function reasonsOf(call: WaitingCall, cosmetic: readonly string[]): { own: string; rule: string } {
   const text = call.description.trim();
   const said = cosmetic.includes("description") ? call.args["description"] : "";
   const generic = /^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:");
-  const asked = text === `the tool '${call.name}' needs your approval`;
-  const worded = generic || asked || isNetwork(call) || text.startsWith(`'${call.name}' `);
+  const worded = generic || WORDED.has(call.reason);
   return { own: typeof said === "string" ? said : "", rule: worded ? "" : text };
 }

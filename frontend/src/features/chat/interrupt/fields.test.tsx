@@ -10,6 +10,7 @@ it("shows arguments as fields and lines, and the buttons in the order of what on
     name: "deploy",
     args: { body: "Dear all,\nit works.", options: { dry: true, tags: ["a", "b"] } },
     description: "the tool 'deploy' needs your approval",
+    reason: "deerflow.ask",
     allowed: ["approve", "edit", "reject", "respond"],
     grants: [],
     sources: [],

@@ -11,6 +11,7 @@ const call = (args: Record<string, unknown>, given: Partial<Interrupt["calls"][n
   name: "deploy",
   args,
   description: "",
+  reason: "",
   allowed: ALL,
   grants: GRANTS,
   sources: [],
@@ -71,13 +72,11 @@ describe("a decision about one call", () => {
   });
 
   it("asks about money in words", async () => {
-    const description = "Go on, although the limit of 6,000 tokens per thread is reached?";
-    await show([
-      call({ limit: 6000 }, { name: "spend_more", description, grants: [], allowed: ["approve", "reject"] }),
-    ]);
-    expect(screen.getByText(description)).toBeTruthy();
-    expect(screen.queryByText(/6000/)).toBeNull();
-    expect(screen.queryByText("spend_more")).toBeNull();
+    const facts = { setting: "spending.per_thread", unit: "tokens", limit: 6000, used: 5900 };
+    const asked = { name: "spend_more", description: "Go on?", grants: [], allowed: ALL.slice(0, 1) };
+    await show([call(facts, asked)]);
+    expect(screen.getByText(/^The limit of 6,000 tokens for this chat is reached\. Go on\?/)).toBeTruthy();
+    for (const raw of [/6000/, "spend_more"]) expect(screen.queryByText(raw)).toBeNull();
   });
 
   it("shows what would be sent where, a long body shortened", async () => {

@@ -1,6 +1,7 @@
 "use client";
 import { Suspense, useState } from "react";
-import { useLocale, useT } from "@/i18n";
+import { LateTexts, useLocale, useT, type Messages } from "@/i18n";
+import { withoutAnsi } from "@/lib/ansi";
 import { afterPage } from "@/lib/late";
 import { formatDuration } from "@/lib/format";
 import { useNow, type PartTime } from "../clock";
@@ -38,7 +39,7 @@ export function ToolCard({ call, time, current = false }: ToolCardProps) {
       mono={isCommand}
       meta={<Meta call={call} time={time} />}
       working={working && call.status !== "waiting"}
-      failure={failed ? failureText(call) : null}
+      failure={failed && <Failure call={call} />}
       open={chosen ?? (current && call.status !== "waiting" && WATCHED.test(call.name))}
       onOpen={setChosen}
     >
@@ -47,6 +48,23 @@ export function ToolCard({ call, time, current = false }: ToolCardProps) {
       </Suspense>
     </StepRow>
   );
+}
+
+/** In our words where the server names a cause, else in the tool’s. */
+function Failure({ call }: { call: ToolCall }) {
+  const text = withoutAnsi(failureText(call));
+  if (!call.cause) return text;
+  return (
+    <LateTexts of="server" fallback={text}>
+      <CauseText cause={call.cause} otherwise={text} />
+    </LateTexts>
+  );
+}
+
+function CauseText({ cause, otherwise }: { cause: NonNullable<ToolCall["cause"]>; otherwise: string }) {
+  const t = useT("server.tool");
+  const code = cause.code as keyof Messages["server"]["tool"];
+  return t.has(code) ? t(code, { detail: cause.detail }) : otherwise;
 }
 
 function Meta({ call, time }: { call: ToolCall; time?: PartTime }) {

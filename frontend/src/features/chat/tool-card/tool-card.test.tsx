@@ -28,6 +28,16 @@ describe("ToolCard", () => {
     expect(screen.getByText("File not found: /mnt/user-data/x.md")).toBeTruthy();
   });
 
+  it("words a failure by its cause, and one that is not known as the server does", async () => {
+    const cause = { code: "denied", detail: "the policy says no" };
+    const failed = callWith({ name: "deploy", status: "error", result: "Error: not made.", cause });
+    const { unmount } = renderChat(<ToolCard call={failed} />);
+    expect(await screen.findByText("Not allowed here: the policy says no")).toBeTruthy();
+    unmount();
+    renderChat(<ToolCard call={{ ...failed, cause: { ...cause, code: "newer" } }} />);
+    expect(await screen.findByText("not made.")).toBeTruthy();
+  });
+
   it("says in words what a command is for, its exit code, and its last line when it failed", () => {
     renderChat(
       <ToolCard

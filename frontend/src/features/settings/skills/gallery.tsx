@@ -1,8 +1,8 @@
 "use client";
 import { BookOpenText, FilePlus2, KeyRound, PackagePlus, Plus, Search } from "lucide-react";
 import { useState } from "react";
-import { useT } from "@/i18n";
-import { useSkills, type Skill } from "@/lib/skills";
+import { useLocale, useT } from "@/i18n";
+import { aboutSkill, useSkills, type Skill } from "@/lib/skills";
 import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { EmptyState } from "@/ui/empty-state";
@@ -24,11 +24,12 @@ interface GalleryProps {
 
 export function Gallery({ last, onOpen, onInstalled, onMade }: GalleryProps) {
   const t = useT("skills");
+  const [locale] = useLocale();
   const { data, error, refetch } = useSkills();
   const [query, setQuery] = useState("");
   const [dialog, setDialog] = useState<"install" | "new" | null>(null);
   if (!data) return <Waiting error={error} retry={() => void refetch()} rows={6} />;
-  const found = data.filter((skill) => matches(skill, query));
+  const found = data.filter((skill) => matches(skill, query, locale));
   const groups = (["custom", "public"] as const)
     .map((category) => [category, found.filter((skill) => skill.category === category)] as const)
     .filter(([category, some]) => some.length > 0 || (category === "custom" && !query));
@@ -96,11 +97,11 @@ export function Gallery({ last, onOpen, onInstalled, onMade }: GalleryProps) {
   );
 }
 
-const matches = ({ name, description }: Skill, query: string) =>
+const matches = (skill: Skill, query: string, locale: string) =>
   query
     .toLowerCase()
     .split(/\s+/)
-    .every((word) => `${name} ${description}`.toLowerCase().includes(word));
+    .every((word) => `${skill.name} ${aboutSkill(skill, locale)}`.toLowerCase().includes(word));
 
 interface SkillRowProps {
   skill: Skill;
@@ -110,6 +111,7 @@ interface SkillRowProps {
 
 function SkillRow({ skill, wasOpen, onOpen }: SkillRowProps) {
   const t = useT("skills");
+  const [locale] = useLocale();
   return (
     <div
       role="listitem"
@@ -125,7 +127,7 @@ function SkillRow({ skill, wasOpen, onOpen }: SkillRowProps) {
           )}
         </div>
         <p className="mt-0.5 line-clamp-2 text-[13px] leading-relaxed text-muted-foreground">
-          {skill.description}
+          {aboutSkill(skill, locale)}
         </p>
       </div>
       <div className="relative">

@@ -40,9 +40,7 @@ function InstallForm({ onInstalled }: Pick<InstallDialogProps, "onInstalled">) {
         <DialogDescription>{t("text")}</DialogDescription>
       </DialogHeader>
       <DropArea pending={form.pending} onFile={(file) => install(() => installArchive(file))} />
-      {form.message && (
-        <FormError message={t("refused", { reason: form.message.replace(/^Invalid skill: /, "") })} />
-      )}
+      {form.message && <FormError message={t("refused", { reason: form.message })} />}
       {isAdmin ? (
         <form
           className="flex items-start gap-2"

@@ -3,9 +3,10 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Ellipsis, MessageSquarePlus, Pencil, Trash2 } from "lucide-react";
 import { useRouter } from "next/navigation";
 import { useId, useState } from "react";
-import { useT } from "@/i18n";
+import { useLocale, useT } from "@/i18n";
 import { keys } from "@/lib/keys";
 import { prepareChat } from "@/lib/prepare-chat";
+import { aboutSkill } from "@/lib/skills";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
 import { ConfirmDialog } from "@/ui/dialog";
@@ -37,6 +38,7 @@ interface SkillViewProps {
 
 export function SkillView({ name, isNew, installed, onReviewed, onBack }: SkillViewProps) {
   const t = useT("skills");
+  const [locale] = useLocale();
   const queries = useQueryClient();
   const { data, error, refetch } = useQuery({ queryKey: skillKeys.one(name), queryFn: () => skill(name) });
   const folder = useQuery({ queryKey: skillKeys.files(name), queryFn: () => files(name) });
@@ -68,7 +70,7 @@ export function SkillView({ name, isNew, installed, onReviewed, onBack }: SkillV
     <>
       <ItemHead
         title={name}
-        text={data.description}
+        text={aboutSkill(data, locale)}
         back={t("back")}
         onBack={onBack}
         badges={<Badge variant={isOwn ? "default" : "secondary"}>{t(`badge.${data.category}`)}</Badge>}

@@ -41,18 +41,7 @@ export const auth = {
   theme: "Switch between light and dark",
   language: "Language",
   error: {
-    credentials: "Wrong email or password.",
-    currentPassword: "That isn’t your current password.",
-    weak: "That password is too easy to guess. Choose another.",
-    taken: "An account with this email already exists.",
-    email: "Enter a valid email address.",
-    code: "That code is wrong or has expired. You’ll find the current one in the server log.",
-    suspended: "This account is suspended. Ask the administrator of this server.",
-    lastAdministrator: "You’re the only administrator. Make someone else an administrator first.",
-    closed: "Registration is closed. Ask the administrator for an account.",
-    initialized: "This server already has an administrator. Sign in instead.",
     throttled: "Too many attempts. Try again in {seconds, plural, one {# second} other {# seconds}}.",
     throttledMinutes: "Too many attempts. Try again in {minutes, plural, one {# minute} other {# minutes}}.",
-    unreachable: "Can’t reach the server. Try again in a moment.",
   },
 };

@@ -1,7 +1,7 @@
 /** Texts of `chat` before the first message. */
 export const welcome = {
   title: "What would you like to get done?",
-  text: "DeerFlow plans the work, does it in its own sandbox, and gives you finished files.",
+  text: "DeerFlow plans, works in its own sandbox, and hands you finished files.",
   starters: "Suggestions",
   demoTitle: "Connect a model to get started",
   demoText: "Until then, a demo model follows a script. Its tools, sandbox and files are real.",

@@ -1,4 +1,4 @@
-import { clarification, error } from "./chat-decisions";
+import { clarification } from "./chat-decisions";
 import { welcome } from "./chat-welcome";
 import { did, doing, done, tool } from "./chat-work";
 
@@ -52,6 +52,11 @@ export const chat = {
   steps: {
     working: "Working",
     reconnecting: "Reconnecting",
+    retry: {
+      again: "The model didn’t answer. Trying again…",
+      brokenOff: "The answer broke off. Trying again…",
+      fallback: "Switching to the model {model}…",
+    },
     silent: "Waiting for the model, {time}",
     thinking: "Thinking",
     thought: "Thought",
@@ -78,26 +83,6 @@ export const chat = {
     goOnSay: "Continue where you left off.",
     failed: "That didn’t work",
   },
-  cutShort: {
-    length: {
-      title: "The answer was cut off",
-      text: "It reached this model’s output limit.",
-      button: "Continue",
-      say: "Continue exactly where you left off.",
-    },
-    content_filter: {
-      title: "The provider cut off the answer",
-      text: "Its content filter blocked the rest. Rewording may help.",
-      button: "Continue anyway",
-      say: "Continue where you left off.",
-    },
-    loop: {
-      title: "Stopped: the agent was going in circles",
-      text: "It kept repeating the same step. The work so far is saved.",
-      button: "Continue anyway",
-      say: "Continue, but try a different approach.",
-    },
-  },
   usage: {
     tokens: "{n} tokens",
     label: "Tokens and cost of this turn",
@@ -122,7 +107,6 @@ export const chat = {
     contradicted: "Contradicted",
   },
   clarification,
-  error,
   todos: {
     title: "Plan",
     progress: "{done} of {total}",

@@ -96,11 +96,11 @@ export const composer = {
     help: "Keyboard shortcuts",
   },
 
-  queued: "{count, plural, one {# message} other {# messages}} waiting for the agent to finish",
+  queued: "{count, plural, one {# message} other {# messages}} queued",
   queuedCancel: "Don’t send",
   queuedNow: "Send now",
   queuedNowHint: "The agent will read it at its next step",
-  queuedTold: "Will be read at the next step",
+  queuedTold: "Sent – read at the next step",
   told: "Sending to the agent",
   queuedOffline: "Not sent: offline",
   queuedFailed: "Couldn’t withdraw the message",

@@ -88,6 +88,9 @@ export const decisions = {
     sends: "{what} – sends data to {destination}",
     both: "{what} – changes something there and sends data to {destination}",
   },
+  uploads: "The command destroys files that you uploaded.",
+  spend:
+    "The limit of {limit, number} {unit, select, tokens {tokens} other {{unit}}} {scope, select, per_agent_day {a day for this agent} per_person_day {a day for you} per_thread {for this chat} per_run {for this message} other {}} is reached. Go on? If you allow it, as much again may be spent.",
   destination: { search: "your search provider", acp: "another agent" },
   opens: "If you allow it, this chat may send data to {destination} from now on.",
   opensHost: "If you allow it, every command in this chat may load from {host} and send data to it.",

@@ -12,6 +12,7 @@ import type * as mcp from "./mcp";
 import { palette } from "./palette";
 import type * as runs from "./runs";
 import { sections } from "./sections";
+import type * as server from "./server";
 import type * as settings from "./settings";
 import type * as skills from "./skills";
 import type * as tasks from "./tasks";
@@ -28,6 +29,7 @@ export type LateMessages = typeof agents &
   typeof details &
   typeof mcp &
   typeof runs &
+  typeof server &
   typeof settings &
   typeof skills &
   typeof tasks &

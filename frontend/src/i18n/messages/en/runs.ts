@@ -19,6 +19,12 @@ export const runs = {
   retry: "Pause before asking again",
   decision: "Approval: {name}",
   summary: "Summarizing the conversation",
+  why: {
+    busy: "The model is overloaded",
+    network: "Can’t reach the model",
+    broken_off: "The answer broke off",
+    other: "The model didn’t answer",
+  },
   notice: {
     spending_limit: "Spending limit reached",
     acceptance_checks: "Acceptance checks",
@@ -37,7 +43,7 @@ export const runs = {
     approve: "allowed",
     edit: "changed and allowed",
     reject: "not allowed",
-    respond: "answered instead",
+    respond: "replied for the tool",
     answered: "answered",
     deny: "refused by a guardrail",
     grant: "allowed by an earlier approval",

@@ -47,8 +47,6 @@ export const server = {
       first: "Default",
       model: "Model ID",
       modelHint: "The server doesn’t list its models. Enter the model ID, e.g. llama-4-70b.",
-      refused: "The key was refused. Check that it is complete and belongs to this provider.",
-      noServer: "The server can’t be reached. Check the address.",
       searchAddressHint: "Your SearXNG address. Its settings need json in search.formats.",
       noKey: "Needs no key. Many searches in a short time may be refused.",
       keyOutside: "Set by the environment variable {variable}.",

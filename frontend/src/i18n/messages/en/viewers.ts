@@ -27,11 +27,6 @@ export const viewers = {
     ready: "{name} is downloading",
     partly: "{name} is downloading, but something is missing",
     failed: "Couldn’t make {name}",
-    skill_off: "The skill that makes it is off. Turn it on under Skills, then try again.",
-    program_missing:
-      "The sandbox lacks the programs that make it. An administrator can run “deerflow setup” on the server.",
-    not_utf8: "The file isn’t UTF-8. Open it with Edit and save it, then try again.",
-    too_slow: "It took too long. Save a shorter file.",
   },
   pdf: {
     title: "Document {name}",

@@ -43,18 +43,7 @@ export const auth: typeof en.auth = {
   theme: "浅色或深色",
   language: "语言",
   error: {
-    credentials: "邮箱或密码不正确。",
-    currentPassword: "当前密码不正确。",
-    weak: "该密码太容易被猜到，请换一个。",
-    taken: "该邮箱已被注册。",
-    email: "邮箱地址无效。",
-    code: "设置码不正确或已失效，请在服务器日志中查看最新的设置码。",
-    suspended: "此账号已停用，请联系服务器管理员。",
-    lastAdministrator: "你是唯一的管理员，请先将其他成员设为管理员。",
-    closed: "注册已关闭，请联系管理员开通账号。",
-    initialized: "这台服务器已有管理员，请直接登录。",
     throttled: "尝试次数过多，请在 {seconds} 秒后重试。",
     throttledMinutes: "尝试次数过多，请在 {minutes} 分钟后重试。",
-    unreachable: "无法连接到服务器，请稍后重试。",
   },
 };

@@ -57,7 +57,7 @@ export const channels: typeof english = {
   model: "模型",
   modelNone: "默认",
   ownLabel: "仅供我使用",
-  ownHint: "机器人只回答你一个人。否则，本服务器上的所有人都可以绑定自己的账号。",
+  ownHint: "机器人只回答你一个人。否则，这台服务器上的所有人都可以绑定自己的账号。",
   console: "打开平台的控制台",
   asOf: "截至 2026 年 11 月",
   steps: {
@@ -74,7 +74,7 @@ export const channels: typeof english = {
     webhook:
       "设定一个密钥，双方都用它签名（Standard Webhooks）。\n填写接收回答的地址。\n添加渠道后会显示用来接收你的消息的地址。",
     github:
-      "在仓库或组织中添加 webhook：地址为本服务器的 /api/webhooks/github，内容类型为 application/json，并设定密钥。\n选择事件：Issue comments、Issues、Pull requests、Pull request reviews。\n填写密钥、可以发表评论的令牌，以及大家要 @ 的名字。",
+      "在仓库或组织中添加 webhook：地址为这台服务器的 /api/webhooks/github，内容类型为 application/json，并设定密钥。\n选择事件：Issue comments、Issues、Pull requests、Pull request reviews。\n填写密钥、可以发表评论的令牌，以及大家要 @ 的名字。",
     dingtalk:
       "创建企业内部应用，添加 Stream 模式的机器人。\n复制 Client ID 和 Client Secret。\n如需边写边显示的回答，创建 AI 卡片模板并复制其 ID。\n发布应用。",
     wecom:

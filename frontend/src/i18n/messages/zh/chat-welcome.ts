@@ -2,9 +2,9 @@ import type * as en from "../en/chat-welcome";
 
 export const welcome: typeof en.welcome = {
   title: "今天想完成什么？",
-  text: "DeerFlow 自带文件、命令行和独立沙箱：它会规划、动手，并把成果交给你。",
+  text: "DeerFlow 会规划任务，在独立沙箱中完成，并交付成品文件。",
   starters: "推荐任务",
-  demoTitle: "还没有连接 AI 模型",
+  demoTitle: "还没有接入模型",
   demoText: "演示模型按固定脚本运行，但工具、沙箱和文件都是真实的。",
   demoTry: "看看演示",
   demoConnect: "接入模型",

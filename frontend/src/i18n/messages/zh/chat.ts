@@ -1,5 +1,5 @@
 import type * as en from "../en/chat";
-import { clarification, error } from "./chat-decisions";
+import { clarification } from "./chat-decisions";
 import { welcome } from "./chat-welcome";
 import { did, doing, done, tool } from "./chat-work";
 
@@ -53,6 +53,11 @@ export const chat: typeof en.chat = {
   steps: {
     working: "正在工作",
     reconnecting: "正在重新连接",
+    retry: {
+      again: "模型没有响应，正在重试…",
+      brokenOff: "回答中断了，正在重试…",
+      fallback: "正在改用模型 {model}…",
+    },
     silent: "正在等待模型响应，已 {time}",
     thinking: "正在思考",
     thought: "思考过程",
@@ -79,26 +84,6 @@ export const chat: typeof en.chat = {
     goOnSay: "请从中断的地方继续。",
     failed: "操作失败",
   },
-  cutShort: {
-    length: {
-      title: "回答被截断了",
-      text: "已达到该模型单次输出的上限。",
-      button: "继续",
-      say: "请从中断的地方继续。",
-    },
-    content_filter: {
-      title: "服务商截断了回答",
-      text: "其内容过滤器拦下了其余部分，换个说法也许有用。",
-      button: "仍要继续",
-      say: "请从中断的地方继续。",
-    },
-    loop: {
-      title: "已停止：智能体在原地打转",
-      text: "它一直重复同一步骤而没有进展，已完成的内容会保留。",
-      button: "仍要继续",
-      say: "请继续，但换一种方法。",
-    },
-  },
   usage: {
     tokens: "{n} 个 token",
     label: "本轮的 token 用量与费用",
@@ -123,7 +108,6 @@ export const chat: typeof en.chat = {
     contradicted: "不属实",
   },
   clarification,
-  error,
   todos: {
     title: "计划",
     progress: "{done} / {total}",

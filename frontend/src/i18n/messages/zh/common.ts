@@ -32,7 +32,7 @@ export const common: typeof en.common = {
   notFoundText: "页面不存在，或已被移动。",
   toChats: "返回对话列表",
   connectionLost: "连接已断开，正在自动重连。",
-  threadUsage: "本次对话：输入 {input}，输出 {output} 个 token",
+  threadUsage: "此对话：输入 {input}，输出 {output} 个 token",
   tokens: "{count} 个 token",
   diff: {
     label: "{name} 的变更",

@@ -88,6 +88,9 @@ export const decisions: typeof en.decisions = {
     sends: "{what} – 会向 {destination} 发送数据",
     both: "{what} – 会更改那里的内容，并向 {destination} 发送数据",
   },
+  uploads: "此命令会毁掉你上传的文件。",
+  spend:
+    "{scope, select, per_agent_day {此智能体每天} per_person_day {你每天} per_thread {此对话} per_run {这条消息} other {}}的限额 {limit, number} {unit, select, tokens {token} other {{unit}}} 已用完。要继续吗？允许后可再花费同样多。",
   destination: { search: "你的搜索服务", acp: "另一个智能体" },
   opens: "允许后，此对话今后可以向 {destination} 发送数据。",
   opensHost: "允许后，此对话中的所有命令都可以从 {host} 加载数据并向其发送数据。",

@@ -1,7 +1,7 @@
 import type { runs as english } from "../en/runs";
 
 export const runs: typeof english = {
-  tree: "本次运行的各个步骤（按顺序）",
+  tree: "此次运行的各个步骤（按顺序）",
   close: "关闭时间线",
   export: "导出",
   exportJson: "JSON",
@@ -21,6 +21,12 @@ export const runs: typeof english = {
   retry: "重新请求前的等待",
   decision: "审批：{name}",
   summary: "总结对话",
+  why: {
+    busy: "模型当前繁忙",
+    network: "无法连接到模型",
+    broken_off: "回答中断了",
+    other: "模型没有回答",
+  },
   notice: { spending_limit: "已达到花费上限", acceptance_checks: "验收检查", other: "通知" },
   firstToken: "{time}后出现首个 token",
   cost: "费用 {cost}",
@@ -35,7 +41,7 @@ export const runs: typeof english = {
     approve: "已允许",
     edit: "修改后已允许",
     reject: "不允许",
-    respond: "已直接回答",
+    respond: "已代替工具作答",
     answered: "已回答",
     deny: "被安全规则拒绝",
     grant: "此前的授权已允许",

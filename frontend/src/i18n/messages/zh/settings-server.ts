@@ -45,8 +45,6 @@ export const server: typeof en.server = {
       first: "默认",
       model: "模型 ID",
       modelHint: "该服务器不提供模型列表，请填写模型 ID，例如 llama-4-70b。",
-      refused: "密钥被拒绝。请检查它是否完整、是否属于该服务商。",
-      noServer: "无法连接到服务器，请检查地址。",
       searchAddressHint: "你的 SearXNG 地址。它的设置中 search.formats 必须包含 json。",
       noKey: "无需密钥。短时间内大量搜索可能会被拒绝。",
       keyOutside: "由环境变量 {variable} 设置。",

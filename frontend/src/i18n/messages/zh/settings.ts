@@ -171,7 +171,7 @@ export const settings: typeof en.settings = {
     registration: "开放注册",
     registrationText: "任何能访问这台服务器的人都可以注册账号。",
     defaultModel: "新对话的默认模型",
-    defaultMode: "新对话的默认模式",
+    defaultMode: "新对话的默认工作方式",
     defaultText: "成员自行选择后，以其选择为准。",
     unset: "未设置",
     notice: "公告",

@@ -27,10 +27,6 @@ export const viewers: typeof en.viewers = {
     ready: "正在下载 {name}",
     partly: "正在下载 {name}，但有内容缺失",
     failed: "无法生成 {name}",
-    skill_off: "负责生成的技能已关闭。请在“技能”中启用后重试。",
-    program_missing: "沙箱缺少所需的程序。管理员可在服务器上运行 deerflow setup 进行安装。",
-    not_utf8: "文件不是 UTF-8 编码。请先用“编辑”打开并保存，然后重试。",
-    too_slow: "生成时间过长，请保存较短的文件。",
   },
   pdf: {
     title: "文档 {name}",

@@ -160,7 +160,8 @@ class Accounts:
         key = f"change {client.network} {user.id}"
         self._sign_ins.attempt({key: _PER_CLIENT_AND_ACCOUNT})
         if not await self._passwords.verify(password, user.password_hash):
-            raise RequestError("Current password is incorrect.", code="invalid_credentials")
+            text = "Current password is incorrect."
+            raise RequestError(text, code="invalid_credentials", reason="current_password_wrong")
         self._sign_ins.forget(key)
 
     async def reset_password(self, user: User) -> str:

@@ -159,11 +159,14 @@ def is_outdated(hashed: str) -> bool:
 def check_password(password: str) -> str:
     """``password`` if it may be used. Raises InvalidRequestError."""
     if len(password) < _MINIMUM:
-        raise InvalidRequestError(f"The password needs at least {_MINIMUM} characters.", code="weak_password")
+        text = f"The password needs at least {_MINIMUM} characters."
+        raise InvalidRequestError(text, code="weak_password", reason="password_short", count=_MINIMUM)
     if len(password) > _MAXIMUM:
-        raise InvalidRequestError(f"The password may have at most {_MAXIMUM} characters.", code="weak_password")
+        text = f"The password may have at most {_MAXIMUM} characters."
+        raise InvalidRequestError(text, code="weak_password", reason="password_long", count=_MAXIMUM)
     if password.lower() in _COMMON or len(set(password)) < 3:
-        raise InvalidRequestError("Password is too common; choose a stronger password.", code="weak_password")
+        text = "Password is too common; choose a stronger password."
+        raise InvalidRequestError(text, code="weak_password", reason="common_password")
     return password
 
 

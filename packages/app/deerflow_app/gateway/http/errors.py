@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deerflow.errors import RequestError
+from deerflow.errors import Code, Reason, RequestError
 from deerflow.storage.errors import DatabaseError
 from deerflow.storage.sql import not_unicode
 from deerflow_app.gateway.auth.passwords import ThrottledError
@@ -40,7 +40,11 @@ class ErrorBody(BaseModel):
     """Every error."""
 
     detail: str = Field(description="For people: what happened and what to do.")
-    code: str = Field(description="For programs.", examples=["not_found"])
+    code: Code = Field(description="For programs.", examples=["not_found"])
+    reason: Reason | None = Field(default=None, description="A finer cause than the code, where there is one.")
+    values: dict[str, str | float] | None = Field(
+        default=None, description="Of the sentence, to word it in other languages."
+    )
     errors: list[FieldError] | None = Field(default=None, description="Field by field, where a request is not valid.")
 
 
@@ -67,7 +71,7 @@ RESPONSES = described(
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-_CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+_CODES: Mapping[int, Code] = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 """Of what Starlette, FastAPI and BodyLimit raise."""
 
 
@@ -96,7 +100,7 @@ def _answer_to(error: Exception, request: Request) -> Response:
         headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
         if isinstance(error, ThrottledError):
             headers = {"Retry-After": str(error.retry_after)}
-        return _respond(error.status, str(error), error.code, headers=headers)
+        return _respond(error.status, str(error), error.code, reason=error.reason, values=error.values, headers=headers)
     if isinstance(error, RequestValidationError):
         return _invalid(error, request)
     if isinstance(error, StarletteHTTPException):
@@ -123,13 +127,19 @@ def _answer_to(error: Exception, request: Request) -> Response:
 def _respond(
     status: int,
     detail: str,
-    code: str,
+    code: Code,
     *,
+    reason: Reason | None = None,
+    values: Mapping[str, str | float] | None = None,
     errors: list[dict[str, str]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     # A message may quote what came in, and that may be no valid Unicode.
-    content: dict[str, Any] = {"detail": detail.encode(errors="replace").decode(), "code": code}
+    content: dict[str, Any] = {"detail": _whole(detail), "code": code}
+    if reason is not None:
+        content["reason"] = reason
+    if values:
+        content["values"] = {key: _whole(value) if isinstance(value, str) else value for key, value in values.items()}
     if errors is not None:
         content["errors"] = errors
     return JSONResponse(content, status, headers=headers)
@@ -165,7 +175,12 @@ def _field_error(one: Any) -> dict[str, str]:
     message = str(one["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if one["type"] == "string_unicode":
         message = "this text is not valid UTF-8. Send it as UTF-8, without halves of surrogate pairs."
-    return {key: text.encode(errors="replace").decode() for key, text in (("field", field), ("message", message))}
+    return {"field": _whole(field), "message": _whole(message)}
+
+
+def _whole(text: str) -> str:
+    """Return ``text`` without what is no valid Unicode."""
+    return text.encode(errors="replace").decode()
 
 
 def _is_json(content_type: str) -> bool:

@@ -49,7 +49,8 @@ CurrentPrincipal = Annotated[Principal, Depends(current_principal)]
 async def current_admin(principal: CurrentPrincipal) -> Principal:
     """Raises ForbiddenError for others. A token of an administrator needs the scope ``admin``."""
     if principal.role != "admin":
-        raise ForbiddenError("Only administrators may do this, and API tokens only with the scope 'admin'.")
+        text = "Only administrators may do this, and API tokens only with the scope 'admin'."
+        raise ForbiddenError(text, reason="administrators_only")
     return principal
 
 

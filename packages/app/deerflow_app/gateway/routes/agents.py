@@ -19,7 +19,8 @@ async def agents_enabled(runtime: CurrentRuntime) -> None:
     """Raises ForbiddenError."""
     config = await runtime.workshop.config_source.acurrent()
     if not config.agents_api.enabled:
-        raise ForbiddenError("Custom agents are switched off: agents_api.enabled is false in config.yaml.")
+        text = "Custom agents are switched off: agents_api.enabled is false in config.yaml."
+        raise ForbiddenError(text, reason="agents_off")
 
 
 router = APIRouter(tags=["agents"], dependencies=[Depends(agents_enabled)])

@@ -144,7 +144,7 @@ async def change_password(
     accounts: CurrentAccounts,
 ) -> Message:
     if credential.user is None:
-        raise ForbiddenError("The local user has no password. Sign in with an account.")
+        raise ForbiddenError("The local user has no password. Sign in with an account.", reason="local_user")
     signed_in = await accounts.change_password(
         credential.user,
         body.current_password.get_secret_value(),
@@ -190,7 +190,7 @@ async def delete_account(
 
     409 `last_administrator`: make another user an administrator first."""
     if credential.user is None:
-        raise ForbiddenError("The local user has no account that could be deleted.")
+        raise ForbiddenError("The local user has no account that could be deleted.", reason="local_user")
     await accounts.confirm(credential.user, body.password.get_secret_value(), client_of(request))
     await runtime.people.delete(credential.user.id)
     accounts.forget()
@@ -257,9 +257,10 @@ async def list_tokens(credential: CurrentCredential, database: CurrentDatabase) 
 async def create_token(body: NewToken, credential: CurrentCredential, database: CurrentDatabase) -> Any:
     principal = credential.principal
     if credential.user is None:
-        raise ForbiddenError("API tokens belong to accounts. Sign in with one first.")
+        raise ForbiddenError("API tokens belong to accounts. Sign in with one first.", reason="local_user")
     if "admin" in body.scopes and principal.role != "admin":
-        raise ForbiddenError("Only administrators may make tokens with the scope 'admin'.")
+        text = "Only administrators may make tokens with the scope 'admin'."
+        raise ForbiddenError(text, reason="administrators_only")
     lifetime = timedelta(days=body.expires_in_days) if body.expires_in_days else None
     tokens = TokenRepository(database)
     token, value = await tokens.create(principal, body.name, tuple(body.scopes), lifetime=lifetime)

@@ -268,7 +268,8 @@ async def _text(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_EDIT_BYTES:
-            raise TooLargeError(f"A text may have {MAX_EDIT_BYTES >> 20} MB.")
+            most = MAX_EDIT_BYTES >> 20
+            raise TooLargeError(f"A text may have {most} MB.", reason="text_too_large", megabytes=most)
     return bytes(body)
 
 

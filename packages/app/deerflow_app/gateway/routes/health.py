@@ -54,7 +54,7 @@ async def ok(database: CurrentDatabase) -> Ok:
 async def ready(request: Request, database: CurrentDatabase) -> Ok:
     state = request.app.state
     if not state.opening.done():
-        raise UnavailableError("The server is starting.")
+        raise UnavailableError("The server is starting.", reason="still_starting")
     if state.start_error is not None or state.opening.cancelled():
         raise UnavailableError("The server could not start; its log says why.")
     return await ok(database)

@@ -20,5 +20,6 @@ async def metrics(request: Request) -> Response:
         require(credential, "read")
         # The scope `read` is enough, so the role of the token itself does not say who its owner is.
         if (credential.user or credential.principal).role != "admin":
-            raise ForbiddenError("Only administrators may see the figures of the server.")
+            text = "Only administrators may see the figures of the server."
+            raise ForbiddenError(text, reason="administrators_only")
     return Response(await state.metrics.text(state.runtime), media_type=CONTENT_TYPE)

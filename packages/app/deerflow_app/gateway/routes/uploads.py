@@ -150,7 +150,9 @@ async def delete_upload(thread_id: str, filename: str, principal: CurrentPrincip
 def _check_announced(request: Request, limits: UploadLimits) -> None:
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced[:18]) > limits.total_bytes + _ROOM_FOR_HEADERS:
-        raise TooLargeError(f"All files of one upload together may have {limits.total_bytes / (1 << 20):g} MB.")
+        most = limits.total_bytes / (1 << 20)
+        text = f"All files of one upload together may have {most:g} MB."
+        raise TooLargeError(text, reason="upload_too_large", megabytes=most)
 
 
 async def _linger(request: Request) -> None:
@@ -226,9 +228,9 @@ async def _events(request: Request, field_name: str) -> AsyncGenerator[str | byt
             while reader.events:
                 yield reader.events.popleft()
     except ClientDisconnect:
-        raise BodyError("The upload was cut off.") from None
+        raise BodyError("The upload was cut off.", reason="upload_cut_off") from None
     if not reader.ended:
-        raise BodyError("The body ends before the form does.")
+        raise BodyError("The body ends before the form does.", reason="upload_cut_off")
 
 
 class _Reader:

@@ -91,7 +91,7 @@ async def change_user(
 async def reset_password(user_id: str, admin: CurrentAdmin, accounts: CurrentAccounts) -> NewPassword:
     user = await accounts.users.get(user_id)
     if user is None:
-        raise NotFoundError("There is no such user.")
+        raise NotFoundError("There is no such user.", reason="user_gone")
     return NewPassword(password=await accounts.reset_password(user))
 
 

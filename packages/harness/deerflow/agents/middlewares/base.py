@@ -12,6 +12,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial, reduce
 from typing import Any
 
@@ -39,6 +40,23 @@ ToolResult = ToolMessage | Command[Any]
 
 ERROR = "error"
 """Key in an AI message's ``additional_kwargs``: not the model's words, but why there are none."""
+
+CAUSE = "cause"
+"""Key in a tool message's ``additional_kwargs``: ``{"code": ToolFailure, "detail"}``, by which a page words the failure."""
+
+
+class ToolFailure(StrEnum):
+    """Why a call has an error instead of a result of its tool."""
+
+    FAILED = "failed"
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    UNREADABLE_ARGUMENTS = "unreadable_arguments"
+    DENIED = "denied"
+    REJECTED = "rejected"
+    INTERRUPTED = "interrupted"
+    NOT_MADE = "not_made"
+
 
 BROKE_OFF = "broke_off"
 """Key in an AI message's ``additional_kwargs``: the answer broke off here, and the model was asked again. Requests leave it out."""
@@ -249,15 +267,21 @@ def with_note(result: ToolResult, note: str) -> ToolResult:
     return with_replaced(result, noted)
 
 
-def error_result(call: Any, text: str, **kwargs: Any) -> ToolMessage:
-    """An error as the result of a call."""
+def error_result(
+    call: Any, text: str, cause: ToolFailure = ToolFailure.NOT_MADE, detail: str = "", /, **kwargs: Any
+) -> ToolMessage:
+    """Return an error as the result of a call. ``detail``: what only this failure tells, for the person."""
     return ToolMessage(
         content=text,
         name=call["name"] or "unknown_tool",
         tool_call_id=call["id"] or "missing_tool_call_id",
         status="error",
-        additional_kwargs=kwargs,
+        additional_kwargs={CAUSE: cause_of(cause, detail), **kwargs},
     )
+
+
+def cause_of(cause: ToolFailure, detail: str = "") -> dict[str, str]:
+    return {"code": cause.value, "detail": detail}
 
 
 def content_text(content: str | Sequence[Any]) -> str:

@@ -22,6 +22,7 @@ from deerflow.agents.middlewares.base import (
     ModelHandler,
     ModelResult,
     Request,
+    ToolFailure,
     ToolHandler,
     ToolResult,
     content_text,
@@ -129,11 +130,11 @@ class DeferredToolFilterMiddleware(Middleware):
             return await handler(request)
         name, args = called(call)
         if (target := self.deferred.get(name)) is None:
-            return error_result(
-                call, f"Error: {self._missed(name, [tool.name for tool in request.runtime.tools or ()])}"
-            )
+            text = f"Error: {self._missed(name, [tool.name for tool in request.runtime.tools or ()])}"
+            return error_result(call, text, ToolFailure.UNKNOWN_TOOL, name)
         if args is None:
-            return error_result(call, f"Error: arguments must be an object. {definition(target)}")
+            text = f"Error: arguments must be an object. {definition(target)}"
+            return error_result(call, text, ToolFailure.UNREADABLE_ARGUMENTS)
         meant = typed_call({**call, "name": name, "args": args}, self.deferred)
         result = await handler(request.override(tool_call=meant, tool=target))
         if name in promoted(request.state["messages"]):

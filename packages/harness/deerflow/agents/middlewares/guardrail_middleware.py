@@ -23,6 +23,7 @@ from deerflow.agents.effects import Effect, effect_of
 from deerflow.agents.middlewares.base import (
     Middleware,
     Request,
+    ToolFailure,
     ToolHandler,
     ToolResult,
     asking_id,
@@ -222,6 +223,7 @@ class GuardrailMiddleware(Middleware):
             asker={"agent": agent, "subagent": context.subagent_name},
             cosmetic=frozenset(),
             call_id=None,
+            reason="deerflow.outward",
             decisions=("approve", "reject"),
             grants=(),
         )
@@ -270,6 +272,7 @@ class GuardrailMiddleware(Middleware):
             },
             cosmetic=call.cosmetic,
             call_id=call.request.tool_call["id"],
+            reason=decision.reasons[0].code if decision.reasons else "",
         )
         if not call.definition or context is None or context.approvals is None:
             return answer_to(value, cosmetic=call.cosmetic)
@@ -454,7 +457,7 @@ def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "")
     why = f"The user's reason: {said}" if said else "The user gave no reason."
     text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
-    return error_result(call, text, **{REFUSED: f"the user rejected it. {why}"})
+    return error_result(call, text, ToolFailure.REJECTED, **{REFUSED: f"the user rejected it. {why}"})
 
 
 async def _keep_going(call: _Call) -> None:
@@ -493,6 +496,8 @@ async def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> Tool
     return error_result(
         request.tool_call,
         f"Error: the call of '{name}' was not made: {_why(decision)} ({code}).\nChoose another way, or tell the user what is needed.",
+        ToolFailure.DENIED,
+        _why(decision),
         **{REFUSED: _why(decision)},
     )
 

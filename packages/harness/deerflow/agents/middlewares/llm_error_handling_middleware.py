@@ -42,6 +42,11 @@ logger = logging.getLogger(__name__)
 
 EMPTY_ANSWER_REPEATS = 3
 EMPTY_ANSWER_REMINDER = "Your last answer was empty. If the work is done, tell the user the result in a few sentences; otherwise continue with it."
+_OUTCOMES = {
+    ErrorKind.BUSY: "is busy",
+    ErrorKind.BROKEN_OFF: "broke off its answer",
+    ErrorKind.NETWORK: "cannot be reached",
+}
 OUTPUT_LIMIT = "the output limit was used up before the answer began: raise models[].max_tokens."
 
 
@@ -101,8 +106,9 @@ class LLMErrorHandlingMiddleware(Middleware):
         halves: list[Failure] = []
         for model in (request.model, *self.fallbacks):
             if failures:
-                notice = f"Switching to the fallback model {model_id(model)}."
-                _emit_retry(request, failures[-1][1], notice, attempt=1, max_attempts=1, wait_ms=0)
+                name = model_id(model)
+                notice = f"Switching to the fallback model {name}."
+                _emit_retry(request, failures[-1][1], notice, fallback=name, attempt=1, max_attempts=1, wait_ms=0)
             asked = request if model is request.model else request.override(model=model)
             outcome = await self._ask(asked, handler, halves)
             if not isinstance(outcome, Failure):
@@ -164,7 +170,7 @@ class LLMErrorHandlingMiddleware(Middleware):
                 has_half = len(halves) > known and failure.retriable
                 return replace(failure, kind=ErrorKind.BROKEN_OFF) if has_half else failure
             wait_ms = self._delay_ms(failure, number)
-            notice = f"{model_id(request.model)} did not answer ({failure.detail}). Trying again."
+            notice = f"{model_id(request.model)} {_OUTCOMES.get(failure.kind, 'did not answer')}. Trying again."
             number += 1
             _emit_retry(request, failure, notice, attempt=number, max_attempts=self.retry_max_attempts, wait_ms=wait_ms)
             await self._sleep(wait_ms / 1000)
@@ -220,8 +226,9 @@ def _lasting(message: AnyMessage) -> AnyMessage | None:
     return AIMessage(message.content, id=message.id)
 
 
-def _emit_retry(request: Request, failure: Failure, message: str, **numbers: int) -> None:
-    emit(request.runtime, {"type": "llm_retry", **numbers, "reason": failure.kind.value, "message": message})
+def _emit_retry(request: Request, failure: Failure, message: str, **facts: str | int) -> None:
+    """``facts``: what a page needs to word the notice itself."""
+    emit(request.runtime, {"type": "llm_retry", **facts, "reason": failure.kind.value, "message": message})
 
 
 def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]], half: Failure | None) -> AIMessage:
@@ -229,7 +236,7 @@ def _error_message(failures: Sequence[tuple[BaseChatModel, Failure]], half: Fail
     model, failure = failures[0]
     text = explain(failure, model=model_id(model), provider=_provider(model))
     for fallback, other in failures[1:]:
-        text += f"\nThe fallback model {model_id(fallback)} failed as well ({other.kind.value}{': ' + other.detail if other.detail else ''})."
+        text += f"\nThe fallback model {model_id(fallback)} failed as well ({other.kind.value}{': ' + other.public_detail if other.detail else ''})."
     said, message_id = (half.said, half.message_id) if half else ("", None)
     return error_message(failure.kind.value, text, said, message_id)
 

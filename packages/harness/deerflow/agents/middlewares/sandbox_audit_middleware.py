@@ -9,7 +9,14 @@ from typing import Any
 
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, error_result, tool_messages
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolFailure,
+    ToolHandler,
+    ToolResult,
+    error_result,
+    tool_messages,
+)
 
 MAX_COMMAND = 10_000
 """Characters of a command."""
@@ -37,7 +44,7 @@ class SandboxAuditMiddleware(Middleware):
         if (problem := _problem(command)) is not None:
             shown = {"command": command[:SHOWN_COMMAND], "command_length": len(command), "problem": problem}
             _record(request, shown, "error")
-            return error_result(request.tool_call, f"Error: {problem}.")
+            return error_result(request.tool_call, f"Error: {problem}.", ToolFailure.INVALID_ARGUMENTS, problem)
         return await _recorded(request, handler, command=command)
 
 

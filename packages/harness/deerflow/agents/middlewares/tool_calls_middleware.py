@@ -10,7 +10,15 @@ from threading import Lock
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from deerflow.agents.middlewares.base import Middleware, ToolHandler, ToolResult, asking_id, context_of, error_result
+from deerflow.agents.middlewares.base import (
+    Middleware,
+    ToolFailure,
+    ToolHandler,
+    ToolResult,
+    asking_id,
+    context_of,
+    error_result,
+)
 
 READERS = frozenset({"ls", "read_file", "glob", "grep", "view_image", "read_process", "present_files"})
 WRITERS = frozenset({"bash", "write_file", "str_replace", "kill_process"})
@@ -149,7 +157,7 @@ class ToolLedgerMiddleware(Middleware):
         if context.task_namespace:
             call_id = f"{context.task_namespace}/{call_id}"
         if not await ledger.begin(call_id):
-            return error_result(request.tool_call, CUT_OFF)
+            return error_result(request.tool_call, CUT_OFF, ToolFailure.INTERRUPTED)
         try:
             return await handler(request)
         except GraphBubbleUp:

@@ -19,12 +19,15 @@ from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from deerflow.agents.middlewares.base import (
+    CAUSE,
     Middleware,
     ModelHandler,
     ModelResult,
     Request,
+    ToolFailure,
     ToolHandler,
     ToolResult,
+    cause_of,
     content_text,
     context_of,
     cut_off,
@@ -86,7 +89,9 @@ class ToolErrorHandlingMiddleware(Middleware):
             if is_invalid_resume(error):
                 raise
             logger.warning("Tool %s failed", request.tool_call["name"], exc_info=error)
-            result = error_result(request.tool_call, _failure_text(request.tool_call["name"], error, context))
+            detail = _without_host_paths(" ".join(str(error).split()) or type(error).__name__, context)[:DETAIL_LIMIT]
+            text = _failure_text(request.tool_call["name"], error, detail)
+            result = error_result(request.tool_call, text, ToolFailure.FAILED, detail)
         result = with_replaced(result, lambda message: _clearer(message, request))
         short = {id(message): await self._shortened(message, context) for message in tool_messages(result)}
         return with_replaced(result, lambda message: short[id(message)])
@@ -117,10 +122,9 @@ class ToolErrorHandlingMiddleware(Middleware):
 # exceptions -----------------------------------------------------------------------------------------------------------
 
 
-def _failure_text(name: str, error: Exception, context: RunContext | None) -> str:
-    detail = _without_host_paths(" ".join(str(error).split()) or type(error).__name__, context)
+def _failure_text(name: str, error: Exception, detail: str) -> str:
     return (
-        f"Error: Tool '{name or 'unknown_tool'}' failed with {type(error).__name__}: {detail[:DETAIL_LIMIT]}\n"
+        f"Error: Tool '{name or 'unknown_tool'}' failed with {type(error).__name__}: {detail}\n"
         "Continue with what you have, correct the arguments, or use another tool."
     )
 
@@ -151,15 +155,20 @@ def _clearer(message: ToolMessage, request: ToolCallRequest) -> ToolMessage:
     name = request.tool_call["name"]
     text = content_text(message.content)
     if request.tool is None and text.startswith(f"Error: {name} is not a valid tool"):
-        return message.model_copy(update={"content": _unknown_tool_text(name, request)})
+        return _with_cause(message, _unknown_tool_text(name, request), ToolFailure.UNKNOWN_TOOL, name)
     if match := _INVOCATION_ERROR.fullmatch(text):
         problem = match["error"].removesuffix(" Please fix the error and try again.").strip()
-        return message.model_copy(
-            update={
-                "content": f"Error: the arguments of '{match['name']}' are not valid: {problem[:DETAIL_LIMIT]}\nCorrect them and call the tool again."
-            }
+        problem = problem[:DETAIL_LIMIT]
+        text = (
+            f"Error: the arguments of '{match['name']}' are not valid: {problem}\nCorrect them and call the tool again."
         )
+        return _with_cause(message, text, ToolFailure.INVALID_ARGUMENTS, problem)
     return message
+
+
+def _with_cause(message: ToolMessage, text: str, cause: ToolFailure, detail: str) -> ToolMessage:
+    kwargs = message.additional_kwargs | {CAUSE: cause_of(cause, detail)}
+    return message.model_copy(update={"content": text, "additional_kwargs": kwargs})
 
 
 def _unknown_tool_text(name: str, request: ToolCallRequest) -> str:
@@ -217,7 +226,10 @@ def _with_readable_calls(result: ModelResult, request: Request) -> ModelResult:
         texts[last["id"]] = _cut_text(last["name"])
     calls = [*readable, *unreadable]
     pending = {call["id"] for call in pending_calls(result)} & texts.keys()
-    errors = [error_result(call, texts[call["id"]], **{UNREADABLE: True}) for call in calls if call["id"] in pending]
+    cause = ToolFailure.UNREADABLE_ARGUMENTS
+    errors = [
+        error_result(call, texts[call["id"]], cause, **{UNREADABLE: True}) for call in calls if call["id"] in pending
+    ]
     update = {"tool_calls": calls, "invalid_tool_calls": [], "additional_kwargs": without_raw_calls(message)}
     changed = message.model_copy(update=update)
     return with_messages(result, [*(changed if m is message else m for m in messages_of(result)), *errors])

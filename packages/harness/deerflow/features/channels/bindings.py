@@ -135,7 +135,10 @@ class Bindings:
         found = await self._database.write(job)
         principal = await self._people(found[0]) if found is not None else None
         if found is None or principal is None:
-            raise WrongCodeError("This code is not valid: it was used, is older than ten minutes, or was never made.")
+            raise WrongCodeError(
+                "This code is not valid: it was used, is older than ten minutes, or was never made.",
+                reason="code_wrong",
+            )
         return Bound(principal, found[1])
 
     async def unbind(self, kind: str, author: Author) -> bool:

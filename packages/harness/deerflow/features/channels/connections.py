@@ -60,7 +60,7 @@ class Connections:
         """Raises NotFoundError."""
         for found in await self.select("WHERE id = ?", connection_id):
             return found
-        raise NotFoundError(GONE)
+        raise NotFoundError(GONE, reason="channel_gone")
 
     async def add(self, row: ChannelConnection) -> None:
         """Add a row, unless there is one with its id."""

@@ -183,9 +183,9 @@ class Decisions:
         if current is not None and current.decided_at is not None:
             if again:
                 return
-            raise ConflictError("This was decided already.")
+            raise ConflictError("This was decided already.", reason="already_decided")
         if choice.until <= self._clock() or not await self._is_open(principal, choice):
-            raise ConflictError("This was decided already, elsewhere, or is no longer open.")
+            raise ConflictError("This was decided already, elsewhere, or is no longer open.", reason="already_decided")
 
     async def stale(self) -> list[Choice]:
         """Close what was decided elsewhere or is no longer open, and return one choice of each such question."""

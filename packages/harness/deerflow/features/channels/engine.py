@@ -150,7 +150,7 @@ class Engine:
     ) -> tuple[int, Mapping[str, Any]]:
         """Take a request of a platform that calls us. Raises NotFoundError if there is no such connection."""
         if connection_id not in self._receivers:
-            raise NotFoundError("There is no such channel.")
+            raise NotFoundError("There is no such channel.", reason="channel_gone")
 
         async def accept(events: Any, cursor: str | None) -> None:
             await self.inbox.accept(connection_id, events, cursor)

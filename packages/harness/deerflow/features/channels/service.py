@@ -122,7 +122,9 @@ class ChannelService:
     def check_may_add(self, principal: Principal, *, own: bool) -> None:
         """Raises ForbiddenError."""
         if not own and principal.role != "admin":
-            raise ForbiddenError("Only administrators may add channels for everyone. Add one of your own.")
+            raise ForbiddenError(
+                "Only administrators may add channels for everyone. Add one of your own.", reason="administrators_only"
+            )
 
     async def change(self, principal: Principal, connection_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Change settings; a mark keeps the secret that it stands for, None takes a setting away.
@@ -133,7 +135,11 @@ class ChannelService:
         """
         row = await self._changeable(principal, connection_id)
         if row.in_file:
-            raise ConflictError(f"This channel stands in config.yaml: change channels.{row.kind} there.")
+            raise ConflictError(
+                f"This channel stands in config.yaml: change channels.{row.kind} there.",
+                reason="channel_in_config",
+                name=row.kind,
+            )
         settings, secrets = split(given)
         kept = await self._connections.secrets(row)
         merged = kept | {key: value for key, value in secrets.items() if value != MASK}
@@ -157,7 +163,11 @@ class ChannelService:
         """Remove a connection with all that came and waits to go. Raises as :meth:`change`."""
         row = await self._changeable(principal, connection_id)
         if row.in_file:
-            raise ConflictError(f"This channel stands in config.yaml: take channels.{row.kind} out of it.")
+            raise ConflictError(
+                f"This channel stands in config.yaml: take channels.{row.kind} out of it.",
+                reason="channel_in_config",
+                name=row.kind,
+            )
         await self._connections.remove(connection_id)
         self._announce()
 
@@ -172,7 +182,7 @@ class ChannelService:
             self.check_may_add(principal, own=False)
         row = await self._connections.get(connection_id)
         if row.user_id not in (None, principal.user_id):
-            raise NotFoundError(GONE)
+            raise NotFoundError(GONE, reason="channel_gone")
 
         def job(connection: Connection) -> str | None:
             target = chat or _private_chat(connection, row.id, principal.user_id)
@@ -182,7 +192,9 @@ class ChannelService:
             return target
 
         if (found := await self._database.write(job)) is None:
-            raise ConflictError("Write to the bot in a private chat first: then it knows where you are.")
+            raise ConflictError(
+                "Write to the bot in a private chat first: then it knows where you are.", reason="channel_write_first"
+            )
         self._outbox.wake(row.id)
         return found
 
@@ -262,8 +274,8 @@ class ChannelService:
         row = await self._connections.get(connection_id)
         if not _may_change(row, principal):
             if row.user_id is not None:
-                raise NotFoundError(GONE)
-            raise ForbiddenError("Only administrators may change this channel.")
+                raise NotFoundError(GONE, reason="channel_gone")
+            raise ForbiddenError("Only administrators may change this channel.", reason="administrators_only")
         return row
 
     # parts ------------------------------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ class Turns:
         def job(connection: Connection) -> bool:
             decided_at = self._decisions.mark(connection, choice, principal.user_id)
             if decided_at is None:
-                raise ConflictError("This was decided already.")
+                raise ConflictError("This was decided already.", reason="already_decided")
             said = decided_line(choice.what, choice.label, author.name or author.id, decided_at)
             self._answers.close_card(connection, choice.outbox_id, *parts(said, line.adapter.caps.dialect)[:1])
             return self._answers.begin(connection, turn)

@@ -36,7 +36,7 @@ class MemoryForRun:
     async def save(self, content: str, category: str, messages: Sequence[BaseMessage]) -> str:
         service = await self._active()
         if not (content := text_of(content)):
-            raise BadFactError("Memory fact content cannot be empty.")
+            raise BadFactError("Memory fact content cannot be empty.", reason="fact_empty")
         fact = remembered(
             content,
             text_of(category, 64) or "context",

@@ -405,7 +405,7 @@ def _owner(principal: Principal, agent: str | None) -> Owner:
 
 def _checked(**fields: Any) -> dict[str, Any]:
     if "content" in fields and not (fields := fields | {"content": text_of(fields["content"])})["content"]:
-        raise BadFactError("Memory fact content cannot be empty.")
+        raise BadFactError("Memory fact content cannot be empty.", reason="fact_empty")
     confidence = fields.get("confidence", 0.0)
     if not math.isfinite(confidence) or not 0 <= confidence <= 1:
         raise BadFactError("Invalid confidence value; must be between 0 and 1.")

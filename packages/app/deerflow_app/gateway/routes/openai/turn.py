@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from fastapi import Request
 
-from deerflow.errors import InvalidRequestError
+from deerflow.errors import Code, InvalidRequestError
 from deerflow.events.graph_stream import LLM_RETRY
 from deerflow.events.streams.client_events import TurnEvents
 from deerflow.events.streams.client_events import text_of as shown_text
@@ -203,7 +203,7 @@ class Turn(Answer):
         finally:
             reading.cancel()
         if self.error is not None:  # not a status of 500, after which clients would begin the task again
-            raise InvalidRequestError(str(self.error["message"]), code=str(self.error["kind"]))
+            raise InvalidRequestError(str(self.error["message"]), code=cast("Code", self.error["kind"]))
 
     async def cancel(self) -> None:
         await canceller(self.runtime, self.principal, self.run)()

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,8 @@ def migrate(location: Path | str) -> None:
         await database.migrate()
         await database.aclose()
 
-    asyncio.run(migrated())
+    with ThreadPoolExecutor(1) as pool:  # a fixture on an event loop may be the first to need it
+        pool.submit(asyncio.run, migrated()).result()
 
 
 @pytest.fixture

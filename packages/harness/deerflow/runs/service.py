@@ -123,13 +123,7 @@ class RunService:
             visible_input(request.command.changes())
         messages = _messages(request)
         people = [message for message in messages if isinstance(message, HumanMessage)]
-        if request.fork_from is not None:
-            await self._check_checkpoint(principal, thread_id, request.fork_from)
-        thread, goes_with_run = await self._thread(principal, request, thread_id)
-        options = options.without(thread.switched_off)
-        if off := options.switched_off:
-            request = request.model_copy(update={"context": {**(request.context or {}), SWITCHED_OFF: list(off)}})
-        kwargs = {
+        kwargs: dict[str, Any] = {
             "request": request.model_dump(mode="json", exclude_none=True),
             "role": principal.role,
             "agent": agent.model_dump(mode="json", exclude_defaults=True) if agent is not None else None,
@@ -137,9 +131,15 @@ class RunService:
             TURNS: [message.id for message in people],
             "fork_from": request.fork_from,
         }
+        kwargs, metadata = storable(kwargs), storable(request.metadata or {})
+        if request.fork_from is not None:
+            await self._check_checkpoint(principal, thread_id, request.fork_from)
+        thread, goes_with_run = await self._thread(principal, request, thread_id)
+        options = options.without(thread.switched_off)
+        if off := options.switched_off:
+            kwargs["request"].setdefault("context", {})[SWITCHED_OFF] = list(off)
         if thread.temporary:
             kwargs[TEMPORARY] = True
-        kwargs, metadata = storable(kwargs), storable(request.metadata or {})
         due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
         joins = {"trace_id": request.traceparent[3:35]} if request.traceparent else {}
         new = NewRun(

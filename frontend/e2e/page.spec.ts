@@ -184,11 +184,10 @@ test("notices leave the head of the page free, and a failure that was read has n
   chat,
 }) => {
   await chat.ask("error 401");
-  const list = page.getByRole("navigation", { name: "Chats" });
-  await expect(list.getByRole("img", { name: "Failed" })).toHaveCount(0); // one looks at it
+  const row = page.getByRole("navigation", { name: "Chats" }).locator("[data-thread-row]").first();
+  await expect(row.getByRole("img", { name: "Failed" })).toHaveCount(0); // one looks at it
   await chat.fresh();
-  await expect(list.getByRole("img", { name: "Failed" })).toHaveCount(0);
-  const row = list.locator("[data-thread-row]").first();
+  await expect(row.getByRole("img", { name: "Failed" })).toHaveCount(0);
   await row.click();
   await row.focus();
   await page.keyboard.press("Delete");

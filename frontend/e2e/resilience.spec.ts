@@ -42,7 +42,7 @@ test("a message that cannot be sent is not lost", async ({ page, chat }) => {
   );
   await chat.field.fill("keep me");
   await chat.field.press("Enter");
-  await expect(page.getByText("Thread is busy.").first()).toBeVisible();
+  await expect(page.getByText("DeerFlow is still working in this chat.").first()).toBeVisible();
   await expect(chat.field).toHaveValue("keep me");
 });
 

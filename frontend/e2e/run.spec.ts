@@ -91,15 +91,15 @@ test("a message while it works waits its turn, or is told at once", async ({ pag
   await chat.say("many 25");
   await chat.field.fill("think afterwards");
   await chat.field.press("Enter");
-  await expect(page.getByText("1 message waiting")).toBeVisible();
+  await expect(page.getByText("1 message queued")).toBeVisible();
   await page.reload();
-  await expect(page.getByText("1 message waiting")).toBeVisible();
+  await expect(page.getByText("1 message queued")).toBeVisible();
   await chat.field.fill("please be brief");
   await chat.field.press("ControlOrMeta+Enter");
   await chat.sees("please be brief");
   await chat.sees("The answer is 42.");
   await chat.done();
-  await expect(page.getByText("1 message waiting")).toBeHidden();
+  await expect(page.getByText("1 message queued")).toBeHidden();
 });
 
 test("Stop begins nothing: what was to follow stands in the field again", async ({ page, chat }) => {
@@ -121,7 +121,7 @@ test("a waiting message can be taken back", async ({ page, chat }) => {
   await chat.field.fill("never mind");
   await chat.field.press("Enter");
   await page.getByRole("button", { name: "Don’t send" }).click();
-  await expect(page.getByText("1 message waiting")).toBeHidden();
+  await expect(page.getByText("1 message queued")).toBeHidden();
   await chat.stop.click();
   await chat.done();
   await expect(chat.log.getByText("never mind")).toBeHidden();

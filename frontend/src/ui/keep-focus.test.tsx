@@ -32,6 +32,16 @@ function Opening({ children }: { children: (close: () => void) => ReactNode }) {
   );
 }
 
+it("knows what had the focus before it came", async () => {
+  end();
+  render(<Opening>{(close) => <button onClick={close}>close</button>}</Opening>);
+  screen.getByText("open").focus();
+  end = keepFocus(document);
+  fireEvent.click(screen.getByText("open"));
+  await press("close");
+  expect(focused()).toBe("open");
+});
+
 it("goes back to what opened the part that closes, whatever had it in between", async () => {
   render(<Opening>{(close) => <button onClick={close}>close</button>}</Opening>);
   await press("open");

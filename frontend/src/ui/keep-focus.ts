@@ -30,12 +30,13 @@ export function keepFocus(page: Document): () => void {
   /** By part that was removed: what stood beside it. */
   const neighbours = new WeakMap<Node, readonly Node[]>();
 
-  const onFocus = ({ target }: FocusEvent) => {
+  const note = (target: EventTarget | null) => {
     if (!isElement(target) || target === page.body) return;
     current = placeOf(target);
     // Where this mechanism has put the focus says nothing of where the person was.
     if (!moving) past = [...past.filter(({ element }) => element !== target), current].slice(-REMEMBERED);
   };
+  const onFocus = ({ target }: FocusEvent) => note(target);
   const check = () => {
     const active = page.activeElement;
     const isSomewhere = active && active !== page.body && !active.matches(":disabled");
@@ -87,6 +88,8 @@ export function keepFocus(page: Document): () => void {
   observer.observe(page.body, { childList: true, subtree: true, attributes: true, attributeFilter });
   page.addEventListener("focusin", onFocus);
   page.addEventListener("focusout", look);
+  // Someone may write already. Where a dialog is open, nothing is known of what opened it.
+  if (!page.activeElement?.closest("[role=dialog]")) note(page.activeElement);
   return () => {
     observer.disconnect();
     cancelAnimationFrame(frame);

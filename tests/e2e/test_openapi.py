@@ -18,6 +18,8 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from tests.support.gateway_process import GUARD, PASSWORD, GatewayProcess, gateway_process
 
+from deerflow.features.transcription import ENDINGS
+
 SEED = 20_261
 EXAMPLES = 2
 """Of each kind, for each operation."""
@@ -33,9 +35,9 @@ PRIVATE = re.compile(
 )
 
 
-@schemathesis.serializer("application/zip")
-def as_archive(_: schemathesis.SerializationContext, value: object) -> bytes:
-    """What is not an archive at all: what the archive of a skill may hold is for the tests of skills."""
+@schemathesis.serializer("application/zip", *ENDINGS)
+def as_file(_: schemathesis.SerializationContext, value: object) -> bytes:
+    """What is no file of its kind at all: what archives of skills and recordings may hold is for their own tests."""
     return value if isinstance(value, bytes) else str(value).encode()
 
 

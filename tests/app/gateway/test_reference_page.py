@@ -50,7 +50,9 @@ async def test_its_start_page_learns_what_the_server_has(with_runtime: WithRunti
         limits = await _ask(gateway.user, "GET", "/api/threads/not-there-yet/uploads/limits")
 
     assert setup["registration_enabled"] is setup["registration"] is False
-    assert features == {name: {"enabled": False} for name in ("agents_api", "browser_control", "mcp_tasks", "transcription")}
+    assert features == {
+        name: {"enabled": False} for name in ("agents_api", "browser_control", "mcp_tasks", "transcription")
+    }
     assert suggestions == {"enabled": True, "max_suggestions": 5}
     assert skills["skills"] and not any(skill["editable"] for skill in skills["skills"])
     assert reloaded["success"] and reloaded["scope"] == "process" and str(len(skills["skills"])) in reloaded["message"]

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import httpx
 
@@ -89,13 +90,22 @@ async def transcribe(config: AppConfig, sound: bytes, media_type: str) -> str:
 
 async def _asked(config: AppConfig, file: tuple[str, bytes, str]) -> str:
     wanted = config.transcription
-    headers = {"Authorization": f"Bearer {wanted.api_key}"} if wanted.api_key else {}
-    address = f"{(wanted.base_url or OPENAI).rstrip('/')}/audio/transcriptions"
-    async with (
-        asyncio.timeout(TIMEOUT),
-        httpx.AsyncClient(timeout=TIMEOUT, verify=await asyncio.to_thread(tls)) as client,
-    ):
-        data = {"model": wanted.model or "", "response_format": "json"}
-        answer = await client.post(address, headers=headers, data=data, files={"file": file})
-        answer.raise_for_status()
-    return str(answer.json()["text"]).strip()
+    async with asyncio.timeout(TIMEOUT):
+        answer = await ask_endpoint(wanted.base_url or OPENAI, wanted.api_key, wanted.model or "", file)
+    return str(answer["text"]).strip()
+
+
+async def ask_endpoint(
+    base_url: str, api_key: str | None, model: str, file: tuple[str, bytes, str]
+) -> Mapping[str, Any]:
+    """Send a recording (name, content, media type), and return the answer, which holds ``text``. Raises httpx.HTTPError."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    async with httpx.AsyncClient(timeout=TIMEOUT, verify=await asyncio.to_thread(tls)) as client:
+        answer = await client.post(
+            f"{base_url.rstrip('/')}/audio/transcriptions",
+            headers=headers,
+            data={"model": model, "response_format": "json"},  # which is the default
+            files={"file": file},
+        )
+    answer.raise_for_status()
+    return answer.json()

@@ -14,18 +14,16 @@ import httpx
 from deerflow.errors import RequestError, TooLargeError
 from deerflow.features.channels.config import TranscriptionConfig
 from deerflow.features.channels.types import Adapter, ChannelError, FileRef, OutFile
+from deerflow.features.transcription import MOST_BYTES, ask_endpoint
 from deerflow.files.artifacts import ArtifactService
 from deerflow.files.uploads import UploadService
 from deerflow.identity import Principal
-from deerflow.security.outbound import tls
 from deerflow.security.text import inline
 
 MEGABYTE = 1 << 20
 PIECE = MEGABYTE
 MOST_OUT = 10
 """Files that one turn sends to a chat."""
-TIMEOUT = 120.0
-VOICE_BYTES = 25 * MEGABYTE
 
 
 @dataclass(slots=True)
@@ -157,17 +155,10 @@ def _too_large(name: str, limit: int) -> TooLargeError:
 
 
 async def _transcribed(adapter: Adapter, file: FileRef, name: str, config: TranscriptionConfig) -> str:
-    sound = b"".join([piece async for piece in limited(adapter, file, name, min(VOICE_BYTES, adapter.caps.file_in))])
-    headers = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
-    async with httpx.AsyncClient(timeout=TIMEOUT, verify=await asyncio.to_thread(tls)) as client:
-        answer = await client.post(
-            f"{config.base_url.rstrip('/')}/audio/transcriptions",
-            headers=headers,
-            data={"model": config.model},
-            files={"file": (name, sound, file.mime or "application/octet-stream")},
-        )
-    answer.raise_for_status()
-    return str(answer.json().get("text") or "").strip()
+    sound = b"".join([piece async for piece in limited(adapter, file, name, min(MOST_BYTES, adapter.caps.file_in))])
+    recording = name, sound, file.mime or "application/octet-stream"
+    answer = await ask_endpoint(config.base_url, config.api_key, config.model, recording)
+    return str(answer.get("text") or "").strip()
 
 
 def _name(file: FileRef) -> str:

@@ -109,7 +109,7 @@ class ScriptedOpenAI:
         """By host: what the vendor there refuses is refused. Clients reach a vendor's host with the endpoint as their proxy."""
         self.refusals: list[HttpError] = []
         self.speech: str | HttpError = "Hello from the microphone."
-        """What transcriptions hear, or are refused with."""
+        """The text that transcriptions hear, or the refusal that they get."""
         self.sounds: list[dict[str, bytes]] = []
         """Forms of transcriptions: `file`, `filename`, `model` and the like."""
         self.delay = 0.0

@@ -248,7 +248,7 @@ test("on a phone skills fit, and one is installed, switched on and used", async 
   await context.close();
 });
 
-test("in Chinese, skills and what the server refuses are told in Chinese", async ({ browser, gateway }) => {
+test("in Chinese, skills and what the server refuses are worded in Chinese", async ({ browser, gateway }) => {
   const context = await browser.newContext({ locale: "zh-CN" });
   await signIn(context, gateway.url);
   const page = await context.newPage();

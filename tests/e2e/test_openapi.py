@@ -37,7 +37,7 @@ PRIVATE = re.compile(
 
 @schemathesis.serializer("application/zip", *ENDINGS)
 def as_file(_: schemathesis.SerializationContext, value: object) -> bytes:
-    """What is no file of its kind at all: what archives of skills and recordings may hold is for their own tests."""
+    """Send bytes that are no such file at all: archives of skills and recordings have tests of their own."""
     return value if isinstance(value, bytes) else str(value).encode()
 
 

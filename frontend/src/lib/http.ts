@@ -36,7 +36,7 @@ export interface Refusal {
   values?: Record<string, string | number>;
 }
 
-/** What is told where the server tells nothing itself. */
+/** Said where the server says nothing itself. */
 let words = {
   unreachable: "The server cannot be reached.",
   answered: "The server answered {status}.",
@@ -158,11 +158,11 @@ interface ErrorBody extends Omit<Refusal, "detail"> {
 async function errorOf(status: number, text: string, retryAfter: string | null): Promise<ApiError> {
   const seconds = retryAfter === null ? null : Number(retryAfter) || null;
   const { detail, message, errors, ...cause } = parsed<ErrorBody>(text) ?? {};
-  const told = [detail, message].find((one) => typeof one === "string");
+  const sentence = [detail, message].find((one) => typeof one === "string");
   const said =
-    told === undefined
+    sentence === undefined
       ? words.answered.replace("{status}", String(status))
-      : await worded({ ...cause, detail: told }).catch(() => told);
+      : await worded({ ...cause, detail: sentence }).catch(() => sentence);
   return new ApiError(said, status, cause.code ?? "error", errors, seconds);
 }
 

@@ -67,7 +67,7 @@ class RunOptions:
     available_skills: tuple[str, ...] | None = None
     """Names of the skills that the agent may use; None: all that are on."""
     switched_off: tuple[str, ...] = ()
-    """What the person has switched off, see :mod:`deerflow.config.switches`."""
+    """Switched off by the person, see :mod:`deerflow.config.switches`."""
 
     def without(self, names: Iterable[str]) -> RunOptions:
         """Return the same with more switched off. The conversation that sets up an agent keeps the skill for that."""

@@ -470,7 +470,7 @@ def _days(number: float | None) -> timedelta | None:
 
 
 FORGOTTEN = timedelta(seconds=15)
-"""A run that nobody touched for so long should have been rung for; the sweep looks."""
+"""A run that was left untouched for so long should have been rung for; the sweep looks."""
 
 
 def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[ThreadLock, RunQueue, Notifier | None]:

@@ -1,4 +1,4 @@
-"""What a person switches off in a chat: agents do not get it, whoever starts the run."""
+"""Switches of a chat: agents do not get what a person switches off, no matter who starts the run."""
 # ruff: noqa: F811 - fixtures of other modules
 
 from __future__ import annotations

@@ -149,9 +149,9 @@ async def test_past_a_limit_nothing_is_kept_and_the_answer_names_the_limit(
     limit(site, **limits)
     files = [("files", (f"{n}.bin", b"x" * size)) for n, size in enumerate(sizes)]
     answer = await site.client.post(URL, files=files)
-    told = answer.json()
-    assert (answer.status_code, told["code"], told["reason"]) == (413, "too_large", cause)
-    assert told["values"] == values and told["detail"]
+    refused = answer.json()
+    assert (answer.status_code, refused["code"], refused["reason"]) == (413, "too_large", cause)
+    assert refused["values"] == values and refused["detail"]
     assert site.left_over() == []
 
 

@@ -69,7 +69,7 @@ class TableQueue(PostgresQueue):
 
 
 class Executor:
-    """Stands for the real one: holds the thread, and does for each run what the test has told it to do.
+    """Stands for the real one: holds the thread, and does for each run what the test asks of it.
 
     Args:
         rows: what it ends; None if there are none, and each run has a thread of its own.

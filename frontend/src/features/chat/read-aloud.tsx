@@ -41,7 +41,7 @@ function Speaker({ turnId, answer }: ReadAloudProps) {
   );
 }
 
-/** What nobody wants to hear: code, diagrams, marks of sources, formulas' sources, and what is not for reading. */
+/** Not read aloud: code, diagrams, marks of sources, formulas' sources, and what is hidden from readers. */
 const SILENT =
   "pre, button, svg, style, annotation, [aria-hidden=true], [data-sources], [data-streamdown=code-block]";
 const LINES = "p, li, h1, h2, h3, h4, h5, h6, tr, blockquote, div";

@@ -161,7 +161,7 @@ def _parts(
     )
 
     def serves(server: str) -> bool:
-        """Whether the agent gets what this MCP server offers."""
+        """Return whether the agent gets the offers of this MCP server."""
         return f"{switches.SERVER}{server}" not in off and (groups is None or bool({"mcp", server} & {*groups}))
 
     tools += [one for one in harness.mcp_tools if serves((one.metadata or {})[SERVER])]

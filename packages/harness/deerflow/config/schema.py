@@ -150,7 +150,7 @@ class ModelConfig(OpenSection):
 
 
 class TranscriptionConfig(Section):
-    """Where dictation becomes text: an endpoint of OpenAI's audio transcriptions. Without a model there is none."""
+    """An endpoint of OpenAI's audio transcriptions, which turns dictation into text. Without a model there is none."""
 
     model: str | None = None
     """The provider's id of the model."""

@@ -1,4 +1,4 @@
-"""What a person has switched off in a chat. It is kept with the thread, sent with a run, and left out of what agents get."""
+"""Names of what a person has switched off in a chat. They are kept with the thread and sent with a run; agents do not get it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ POSTGRES_CHANNEL = "deerflow"
 CHANNELS = 64
 """For what concerns single threads: ``deerflow_0`` and so on, by hash."""
 KEPT_SECONDS = 60.0
-"""How long one of them is listened to after the last thread was left: the next one may come."""
+"""For so long one of them is listened to after the last thread was left: the next one may come."""
 RETRY_SECONDS = 1.0
 SEND_SECONDS = 0.02
 MOST_NOTICES = 100
@@ -207,7 +207,7 @@ class Notifier:
         return new
 
     def _catch_up(self, new: Iterable[str]) -> None:
-        """What was sent there before may have been missed."""
+        """Let followers look again: notices sent there before may have been missed."""
         for name in new:
             for channel, key in list(self._followed[name].keys):
                 if channel in self._by_channel:
@@ -216,7 +216,7 @@ class Notifier:
 
 @dataclass(slots=True)
 class _Followed:
-    """What is followed of a channel of PostgreSQL: how often which key, and when, by the loop's clock, one was left last."""
+    """Followers of a channel of PostgreSQL: their number by key, and when, by the loop's clock, one left last."""
 
     keys: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     left_at: float = 0.0

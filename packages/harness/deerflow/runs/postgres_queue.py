@@ -40,7 +40,7 @@ WATCH, WATCH_OTHERS = 1.0, 5.0
 """Seconds between two looks for frozen processes, of the one that watches and of each other one, since that one may freeze itself."""
 
 LOOKS = 3
-"""How often in a row a process must be silent: after the machine slept all are, for a moment."""
+"""Looks in a row at which a process must be silent: after the machine slept all are, for a moment."""
 
 WATCHER = "the process that looks for frozen ones"
 """The name of its lock, beside the ids of threads."""
@@ -58,7 +58,7 @@ DUE = f"""WITH heads AS MATERIALIZED (
     ) AS shared
     WHERE run_id <> ALL (%(but)s::text[]) AND thread_id <> ALL (%(ours)s::text[]) ORDER BY share, created_at
 ) SELECT run_id, thread_id FROM fair WHERE {IS_TAKEN} LIMIT %(most)s"""
-"""SQL: lock threads that nobody holds and whose turn it is. A person's runs are numbered, those being executed first; the lowest number
+"""SQL: lock free threads whose turn it is. A person's runs are numbered, those being executed first; the lowest number
 comes next, so that the runs of one person do not keep those of others waiting."""
 
 
@@ -224,7 +224,7 @@ class PostgresQueue:
 
 @dataclass(slots=True)
 class _Rest:
-    """How often a run was executed here in a row, and until when, by the loop's clock, it is left alone."""
+    """Counts the executions of a run here in a row, and holds until when, by the loop's clock, it is left alone."""
 
     times: int = 0
     until: float = 0.0

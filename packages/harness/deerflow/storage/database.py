@@ -77,7 +77,7 @@ class Database:
         if self.is_postgres:
             self.location = plain_url(self.location)
         self.direct = plain_url(direct) if self.is_postgres and direct else self.location
-        """Where a session is ours alone."""
+        """The address at which a session is ours alone."""
         self._migrated = False
         self._connections: _Sqlite | _Postgres
         if self.is_postgres:

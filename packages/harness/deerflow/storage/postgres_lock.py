@@ -40,7 +40,7 @@ CONNECTION: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
     "prepare_threshold": None,
 }
-"""How long-lived connections notice that the other side is gone. The usual limits are hours."""
+"""Limits by which long-lived connections notice that the other side is gone. The usual ones are hours."""
 
 _NAME = "deerflow locks"
 FROZEN = f"""SELECT pid, state_change::text FROM pg_stat_activity
@@ -201,7 +201,7 @@ class PostgresThreadLock:
             if not is_ours:
                 if lock is not None and lock.refuse():
                     del self._wanted[name]
-            elif lock is None:  # whoever wanted it was cancelled meanwhile
+            elif lock is None:  # the one that wanted it was cancelled meanwhile
                 self._return(name)
             else:
                 self._grant(lock)
@@ -219,7 +219,7 @@ class PostgresThreadLock:
         for _, thread_id in rows:
             if (lock := self._wanted.get(thread_id)) is not None:
                 self._grant(lock)
-            elif ask.answer.done():  # whoever asked was cancelled meanwhile
+            elif ask.answer.done():  # the one that asked was cancelled meanwhile
                 self._return(thread_id)
             else:
                 self._taken.add(thread_id)

@@ -26,7 +26,7 @@ const ADDRESS = /\/threads\/t1\/artifacts\/mnt\/user-data\/outputs\/a%20paper\.p
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("a PDF stands in the browser's own viewer at the width of the page, anew when it has changed", async () => {
+test("a PDF stands in the browser's own viewer at the width of the page, and again when it has changed", async () => {
   shown(true);
   const { src } = await screen.findByTitle<HTMLIFrameElement>("Document a paper.pdf");
   expect(src).toMatch(ADDRESS);

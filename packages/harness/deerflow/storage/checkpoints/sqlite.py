@@ -41,7 +41,7 @@ _HELD_SECONDS = 0.02
 unless the task has siblings that still run. So waits what a run begins with: no node runs before the next checkpoint."""
 _MEMO_BYTES = 16 << 20
 _OBJECT_BYTES = 13 << 10
-"""What a message takes in memory besides its text, with what steps have made of it, which stays as long as it does."""
+"""Memory of a message besides its text, with what steps have made of it, which stays as long as it does."""
 
 _At = tuple[str, str, str]
 """Thread, namespace and id of a checkpoint."""

@@ -7,6 +7,7 @@ export default defineConfig({
   test: {
     environment: "happy-dom",
     include: ["src/**/*.test.{ts,tsx}"],
+    testTimeout: 60_000,
     setupFiles: ["src/test-setup.ts"],
     reporters: ["default", "./scripts/vitest-count.ts"],
   },

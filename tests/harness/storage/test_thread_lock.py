@@ -8,9 +8,10 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -138,6 +139,7 @@ async def test_what_goes_wrong_inside_comes_out_and_frees_the_thread(make_lock: 
 _HOLDER = """
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from deerflow.storage.{module} import {cls}
 
 async def main():
@@ -360,7 +362,9 @@ async def test_closing_frees_the_threads(postgres_url: str):
     await theirs.aclose()
 
 
-_TAKE = f"SELECT thread_id, thread_id FROM unnest(%(threads)s::text[]) AS thread_id WHERE thread_id <> ALL (%(ours)s::text[]) AND {IS_TAKEN}"
+_TAKE = f"""WITH others AS MATERIALIZED (
+    SELECT thread_id FROM unnest(%(threads)s::text[]) AS thread_id WHERE thread_id <> ALL (%(ours)s::text[])
+) SELECT thread_id, thread_id FROM others WHERE {IS_TAKEN}"""
 
 
 async def test_a_thread_that_was_taken_belongs_to_who_holds_it_next_and_is_free_afterwards(postgres_url: str):
@@ -375,6 +379,50 @@ async def test_a_thread_that_was_taken_belongs_to_who_holds_it_next_and_is_free_
     ours.leave("b")
     for name in ("a", "b"):
         await _hold_once(theirs, name)
+    await ours.aclose()
+    await theirs.aclose()
+
+
+class _Watched(PostgresThreadLock):
+    """Does something after each of the next answers of the database, before the lock sees it."""
+
+    meanwhile: Sequence[Callable[[], Awaitable[object]]] = ()
+
+    async def _answer(
+        self, connection: psycopg.AsyncConnection[Any], query: str, values: Mapping[str, Any]
+    ) -> list[Any]:
+        rows = await super()._answer(connection, query, values)
+        if self.meanwhile:
+            first, *self.meanwhile = self.meanwhile
+            await first()
+        return rows
+
+
+async def test_a_thread_that_is_given_back_and_wanted_again_while_the_database_answers_is_free_afterwards(
+    postgres_url: str,
+):
+    ours, theirs, holding, wanting = (
+        _Watched(postgres_url),
+        PostgresThreadLock(postgres_url),
+        AsyncExitStack(),
+        set[asyncio.Task[None]](),
+    )
+    await holding.enter_async_context(ours.hold("u", "b"))
+
+    async def give_back_and_want() -> None:
+        await holding.aclose()
+        wanting.add(asyncio.create_task(_hold_once(ours, "b")))
+        await asyncio.sleep(0)
+
+    async def give_up() -> None:
+        for task in wanting:
+            task.cancel()
+        await asyncio.wait(wanting)
+
+    ours.meanwhile = [give_back_and_want, give_up]
+    await ours.take(_TAKE, {"threads": ["a"]})
+    async with theirs.hold("u", "b", wait=5):
+        pass
     await ours.aclose()
     await theirs.aclose()
 

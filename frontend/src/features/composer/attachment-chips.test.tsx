@@ -28,5 +28,5 @@ test("a document says that it is being read, then why it has no text", async () 
   expect(await screen.findByText("2 kB · Reading…")).toBeTruthy();
   expect(screen.getByText("2 kB")).toBeTruthy();
   files[1] = { ...upload("locked.pdf"), conversion: "failed", conversion_error: reason } as never;
-  expect((await screen.findByText("2 kB · No readable text", {}, { timeout: 5000 })).title).toBe(reason);
+  expect((await screen.findByText("2 kB · No readable text")).title).toBe(reason);
 });

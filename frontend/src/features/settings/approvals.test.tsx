@@ -37,7 +37,7 @@ it("says which grants have expired, and which hosts a chat may reach", async () 
       </LocaleProvider>
     </QueryClientProvider>,
   );
-  const rows = (await screen.findAllByRole("listitem", {}, { timeout: 5000 })).map((row) => row.textContent);
+  const rows = (await screen.findAllByRole("listitem")).map((row) => row.textContent);
   expect(rows[0]).toMatch(/^old_payexpired.*Give it again when you are asked/);
   expect(rows[1]).toMatch(/^shop_payonly like: to: friend, amount: any/);
   expect(rows[1]).not.toContain("expired");

@@ -117,8 +117,9 @@ class PostgresThreadLock:
         One call at a time. It waits while the database is away.
 
         Args:
-            query: SQL that returns (anything, thread id) of threads it has locked (:data:`IS_TAKEN`); the threads in ``ours`` it must
-                leave alone: a session gets again what it has.
+            query: SQL that returns (anything, thread id) of threads it has locked (:data:`IS_TAKEN`). The threads in ``ours`` it must
+                leave out in a materialized step before that: a session gets again what it has, and the server may test two
+                conditions of one step in either order.
             values: its other parameters.
         """
         ask = self._ask = _Ask(query, values, asyncio.get_running_loop().create_future())
@@ -194,9 +195,10 @@ class PostgresThreadLock:
             await self._answer(connection, _UNLOCK, {"names": sorted(names)})
         if self._ask is not None and not self._ask.answer.done():
             await self._take(connection, self._ask)
-        if not self._wanted and self._silence() < HEARTBEAT:
+        names = sorted(self._wanted.keys() - self._returned)  # a session gets again what it has not returned yet
+        if not names and self._silence() < HEARTBEAT:
             return
-        for name, is_ours in await self._answer(connection, _TRY, {"names": sorted(self._wanted)}):
+        for name, is_ours in await self._answer(connection, _TRY, {"names": names}):
             lock = self._wanted.get(name)
             if not is_ours:
                 if lock is not None and lock.refuse():

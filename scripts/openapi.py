@@ -10,7 +10,6 @@ from typing import Any
 
 from deerflow.agents.middlewares.base import ToolFailure
 from deerflow.config import ConfigSource, Paths
-from deerflow.models.failures import ErrorKind
 from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
 from deerflow_app.gateway.app import add_routes, create_app
@@ -30,8 +29,7 @@ def description() -> dict[str, Any]:
         add_routes(app)
         described = app.openapi()
         # Of events, which no route describes: the page words them.
-        for name, kind in (("RunFailure", ErrorKind), ("ToolFailure", ToolFailure)):
-            described["components"]["schemas"][name] = {"type": "string", "enum": [*kind]}
+        described["components"]["schemas"]["ToolFailure"] = {"type": "string", "enum": [*ToolFailure]}
         return described
 
 

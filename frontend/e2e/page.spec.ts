@@ -198,15 +198,19 @@ test("notices leave the head of the page free, and a failure that was read has n
   expect(notice!.y).toBeGreaterThanOrEqual(head!.y + head!.height);
 });
 
-test("the first visitor’s console is clean", async ({ browser, model }) => {
-  const fresh = await new Gateway(model.url, ["--no-account"]).start();
-  const page = await browser.newPage();
-  const said: string[] = [];
-  page.on("console", (message) => message.type() === "error" && said.push(message.text()));
-  await page.goto(fresh.url);
-  await page.getByLabel("Email").waitFor();
-  await page.waitForTimeout(500);
-  expect(said).toEqual([]);
-  await page.close();
-  await fresh.stop();
-});
+for (const [visitor, options] of [
+  ["the first visitor", ["--no-account"]],
+  ["a visitor who is signed out", []],
+] as const)
+  test(`the console of ${visitor} is clean`, async ({ browser, model }) => {
+    const fresh = await new Gateway(model.url, [...options]).start();
+    const page = await browser.newPage();
+    const said: string[] = [];
+    page.on("console", (message) => message.type() === "error" && said.push(message.text()));
+    await page.goto(fresh.url);
+    await page.getByLabel("Email").waitFor();
+    await page.waitForTimeout(500);
+    expect(said).toEqual([]);
+    await page.close();
+    await fresh.stop();
+  });

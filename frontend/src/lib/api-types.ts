@@ -1591,6 +1591,12 @@ export interface components {
              */
             errors?: components["schemas"]["FieldError"][] | null;
         };
+        /**
+         * ErrorKind
+         * @description Why a model call failed. The values stand in messages and events.
+         * @enum {string}
+         */
+        ErrorKind: "transient" | "busy" | "network" | "circuit_open" | "quota" | "auth" | "model_not_found" | "context_length" | "too_large" | "content_filter" | "empty_answer" | "broken_off" | "generic";
         /** Event */
         Event: {
             /** Seq */
@@ -2704,6 +2710,11 @@ export interface components {
             /** @description Why a model that no file names is there. */
             discovered_from: components["schemas"]["ModelOrigin"] | null;
             /**
+             * Missing
+             * @description Environment variables that it needs and that are not set.
+             */
+            missing: string[];
+            /**
              * Problem
              * @description Why it cannot be used now, e.g. a missing environment variable.
              */
@@ -2757,6 +2768,8 @@ export interface components {
              * @description What went wrong, and what to do.
              */
             problem: string | null;
+            /** @description Why a call of the model failed. */
+            kind?: components["schemas"]["ErrorKind"] | null;
             /** @description Set while runs do not call it, but its fallbacks. */
             rest?: components["schemas"]["Rest"] | null;
         };
@@ -5103,8 +5116,6 @@ export interface components {
             /** Message */
             message: string;
         };
-        /** @enum {string} */
-        RunFailure: "transient" | "busy" | "network" | "circuit_open" | "quota" | "auth" | "model_not_found" | "context_length" | "too_large" | "content_filter" | "empty_answer" | "broken_off" | "generic";
         /** @enum {string} */
         ToolFailure: "failed" | "unknown_tool" | "invalid_arguments" | "unreadable_arguments" | "denied" | "rejected" | "interrupted" | "not_made";
     };

@@ -14,6 +14,7 @@ const model = (name: string, abilities: Partial<Model> = {}): Model => ({
   context_window: null,
   is_default: false,
   discovered_from: null,
+  missing: [],
   problem: null,
   rest: null,
   ...abilities,

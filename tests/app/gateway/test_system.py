@@ -61,20 +61,23 @@ async def test_a_model_is_tested_with_what_a_chat_sends(gateway: Gateway, script
 async def test_a_failure_is_explained_once_and_without_the_key(gateway: Gateway, scripted: ScriptedOpenAI) -> None:
     scripted.script(HttpError(401, f"Incorrect API key provided: {KEY}"))
     refused = (await gateway.user.post("/api/models/good/test")).json()
-    assert (refused["ok"], refused["answer"]) == (False, None)
+    assert (refused["ok"], refused["answer"], refused["kind"]) == (False, None, "auth")
     assert "rejected the API key" in refused["problem"]
     assert KEY not in refused["problem"]
     assert len(scripted.requests) == 1  # a test is no reason to try again and again
 
     nowhere = (await gateway.user.post("/api/models/nowhere/test")).json()
-    assert "could not be reached" in nowhere["problem"]
+    assert "could not be reached" in nowhere["problem"] and nowhere["kind"] == "network"
 
 
 async def test_a_missing_key_is_named_but_no_path_of_the_host(gateway: Gateway, tmp_path: Path) -> None:
     told = (await gateway.user.post("/api/models/keyless/test")).json()
-    assert told["ok"] is False
+    assert (told["ok"], told["kind"]) == (False, None)
     assert "A_KEY_THAT_NOBODY_SET" in told["problem"]
     assert str(tmp_path) not in told["problem"]
+
+    listed = (await gateway.user.get("/api/models")).text
+    assert '"missing":["A_KEY_THAT_NOBODY_SET"]' in listed and str(tmp_path) not in listed
 
 
 async def test_tests_of_models_are_for_those_who_are_signed_in_and_not_for_ever(

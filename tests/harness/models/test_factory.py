@@ -371,6 +371,7 @@ def test_listing_survives_models_that_cannot_be_used() -> None:
 
     missing = resolve("$NO_SUCH_KEY_SET", {}, key="models[0].api_key")
     (info,) = model_info(config({"api_key": missing, "model": missing, "use": "no.such:Thing"}))
+    assert info.missing == ("NO_SUCH_KEY_SET",)
     assert info.problem is not None
     assert "NO_SUCH_KEY_SET" in info.problem
 

@@ -11,9 +11,9 @@ const RETRY_MS = 3000;
 const untilAnswered = (query: { state: { error: unknown; data: unknown } }) =>
   query.state.error && !query.state.data && !isUnauthenticated(query.state.error) ? RETRY_MS : false;
 
-/** Before there is an account nobody can be signed in: a refusal would only stand in the browser's console. */
+/** Without the cookie that comes with a session nobody is signed in: a refusal would only stand in the browser's console. */
 async function visitor() {
-  if (!csrfToken() && (await setupStatus()).needs_setup) throw new ApiError("", 401, "unauthenticated");
+  if (!csrfToken() && (await setupStatus()).authentication) throw new ApiError("", 401, "unauthenticated");
   return me();
 }
 

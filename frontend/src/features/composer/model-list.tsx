@@ -76,7 +76,9 @@ function Item({ model, chosen, onPick }: { model: Model; chosen: boolean; onPick
         {model.description && (
           <p className="line-clamp-2 text-xs text-muted-foreground">{model.description}</p>
         )}
-        {model.problem && <p className="text-xs text-warning">{model.problem}</p>}
+        {model.problem && (
+          <p className="text-xs text-warning">{t("modelMissing", { names: model.missing.join(", ") })}</p>
+        )}
       </div>
     </Command.Item>
   );

@@ -23,7 +23,7 @@ export function Notices({ message }: { message: Message }) {
       )}
       {model?.problem && (
         <Notice icon={<TriangleAlert aria-hidden className="text-warning" />}>
-          {model.display_name}: {model.problem}
+          {model.display_name}: {t("modelMissing", { names: model.missing.join(", ") })}
         </Notice>
       )}
       {query.isSuccess && !models.length && (

@@ -2,13 +2,15 @@
 import { useMutation } from "@tanstack/react-query";
 import { Brain, CircleCheck, CircleX, Eye, Gauge, Plug, ScrollText, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
-import { useLocale, useT } from "@/i18n";
+import { LateTexts, useLocale, useT } from "@/i18n";
 import type { Model } from "@/lib/api";
 import { formatDuration, formatTokens } from "@/lib/format";
 import { ApiError } from "@/lib/http";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
 import { testModel } from "./api";
+
+type Tested = Awaited<ReturnType<typeof testModel>>;
 
 export function ModelCard({ model }: { model: Model }) {
   const t = useT("settings.models");
@@ -44,7 +46,7 @@ export function ModelCard({ model }: { model: Model }) {
       <Abilities model={model} />
       {model.problem && (
         <Outcome tone="text-warning" icon={<TriangleAlert aria-hidden />}>
-          {model.problem}
+          {t("missing", { names: model.missing.join(", ") })}
         </Outcome>
       )}
       {rest && (
@@ -91,11 +93,7 @@ function Abilities({ model }: { model: Model }) {
 }
 
 /** What came of a test. */
-export function TestOutcome({
-  test,
-}: {
-  test: { data?: Awaited<ReturnType<typeof testModel>>; error: Error | null; isPending: boolean };
-}) {
+export function TestOutcome({ test }: { test: { data?: Tested; error: Error | null; isPending: boolean } }) {
   const [locale] = useLocale();
   const t = useT("settings.models");
   const { data, error } = test;
@@ -117,9 +115,33 @@ export function TestOutcome({
     );
   return data ? (
     <Outcome tone="text-destructive" icon={<CircleX aria-hidden />}>
-      {t("failed")} <span className="text-foreground">{data.problem}</span>
+      <div className="min-w-0 flex-1">
+        {data.kind ? (
+          <LateTexts of="server">
+            <Why kind={data.kind} problem={data.problem} />
+          </LateTexts>
+        ) : (
+          <>
+            {t("failed")} <span className="text-foreground">{data.problem}</span>
+          </>
+        )}
+      </div>
     </Outcome>
   ) : null;
+}
+
+/** Why a call failed, in words of the page; those of the server are its details. */
+function Why({ kind, problem }: { kind: NonNullable<Tested["kind"]>; problem: string | null }) {
+  const t = useT("server.failure");
+  return (
+    <>
+      {t(`title.${kind}`)}
+      <details className="text-muted-foreground">
+        <summary className="cursor-pointer">{t("details")}</summary>
+        {problem}
+      </details>
+    </>
+  );
 }
 
 function Outcome({ tone, icon, children }: { tone: string; icon: ReactNode; children: ReactNode }) {

@@ -35,7 +35,7 @@ from deerflow.identity import Principal
 from deerflow.models import ModelCache, ModelInfo, model_info
 from deerflow.models.context_window import estimate, estimate_usage, has_figures
 from deerflow.models.endpoint import model_id
-from deerflow.models.failures import classify, explain
+from deerflow.models.failures import ErrorKind, classify, explain
 from deerflow.models.resilience import Rest
 from deerflow.models.thoughts import without_thoughts
 from deerflow.reflection import resolve_variable
@@ -352,6 +352,8 @@ class Check:
     latency_ms: int
     answer: str | None = None
     problem: str | None = None
+    kind: ErrorKind | None = None
+    """Why a call of the model failed."""
     rest: Rest | None = None
     """Set while runs do not call the model."""
 
@@ -366,11 +368,13 @@ async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check
     if info is None:
         raise ValueError(f"Model {name!r} is not configured.")
     began = monotonic()
+    answer = problem = kind = None
     try:
-        answer, problem = await _ask(models, config, name), None
+        answer = await _ask(models, config, name)
     except Exception as error:
-        answer, problem = None, explained(error, info, config, CHECK_TIMEOUT)
-    return Check(problem is None, round((monotonic() - began) * 1000), answer, problem)
+        problem = explained(error, info, config, CHECK_TIMEOUT)
+        kind = None if isinstance(error, ConfigError | ImportError) else classify(error).kind
+    return Check(problem is None, round((monotonic() - began) * 1000), answer, problem, kind)
 
 
 async def check_search(config: AppConfig, entry: ToolConfig) -> Check:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -155,8 +155,10 @@ class ModelInfo:
     is_default: bool
     discovered_from: ModelOrigin | None
     """Set for a model that no file names."""
+    missing: tuple[str, ...]
+    """Environment variables that it needs and that are not set."""
     problem: str | None
-    """Why it cannot be used now, e.g. a missing environment variable."""
+    """Why it cannot be used now, without paths of the server: members read it."""
 
 
 def model_info(app_config: AppConfig) -> list[ModelInfo]:
@@ -234,7 +236,8 @@ def _name(model: ModelConfig) -> str:
 
 
 def _info(model: ModelConfig, *, is_default: bool) -> ModelInfo:
-    problems = [missing.problem() for missing in missing_in(model)]
+    missing = [*missing_in(model)]
+    problems = [replace(one.problem(), file=None) for one in missing]
     known = model.__dict__
     return ModelInfo(
         name=_name(model),
@@ -247,6 +250,7 @@ def _info(model: ModelConfig, *, is_default: bool) -> ModelInfo:
         context_window=known.get("context_window"),
         is_default=is_default,
         discovered_from=known.get("discovered_from"),
+        missing=tuple(dict.fromkeys(name for one in missing for name in one.variables)),
         problem=" ".join(map(str, problems)) or None,
     )
 

@@ -51,6 +51,7 @@ export const composer = {
   modelNoneAtAll: "No model is set up yet. Ask whoever runs this server to add one.",
   modelDefault: "Default",
   modelLoading: "Models…",
+  modelMissing: "{names} isn’t set on the server.",
   modelGone: "{name} is no longer available. Using {now} instead.",
   ability: {
     thinking: "Thinks before it answers",

@@ -3,7 +3,7 @@ import type { components } from "@/lib/api-types";
 type Refusal = components["schemas"]["ErrorBody"];
 
 type Failures = Record<
-  components["schemas"]["RunFailure"] | "stalled" | "timeout" | "recursion" | "generic",
+  components["schemas"]["ErrorKind"] | "stalled" | "timeout" | "recursion" | "generic",
   string
 >;
 

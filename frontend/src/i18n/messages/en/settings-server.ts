@@ -3,6 +3,7 @@ export const server = {
   models: {
     default: "Default",
     problem: "Not usable",
+    missing: "{names} isn’t set. Set it in the server’s environment or in .env.",
     origin: {
       file: "From config.yaml",
       connected: "Connected on this page",

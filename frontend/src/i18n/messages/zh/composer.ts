@@ -53,6 +53,7 @@ export const composer: typeof en.composer = {
   modelNoneAtAll: "还没有配置模型，请服务器管理员在配置中添加。",
   modelDefault: "默认",
   modelLoading: "模型…",
+  modelMissing: "服务器上未设置 {names}。",
   modelGone: "{name} 已不可用，改用 {now}。",
   ability: {
     thinking: "回答前先思考",

@@ -4,6 +4,7 @@ export const server: typeof en.server = {
   models: {
     default: "默认",
     problem: "不可用",
+    missing: "未设置 {names}。请在服务器的环境变量或 .env 中设置。",
     origin: {
       file: "来自 config.yaml",
       connected: "在此页面接入",

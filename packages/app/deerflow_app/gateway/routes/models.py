@@ -20,6 +20,7 @@ from deerflow.features.connections import Connection, Connections, Trial
 from deerflow.features.site import Mode, SiteSettings
 from deerflow.features.usage import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
+from deerflow.models.failures import ErrorKind
 from deerflow.models.pricing import pricing_of
 from deerflow.runtime import Runtime
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
@@ -48,6 +49,7 @@ class Model(BaseModel):
     context_window: int | None = Field(description="Tokens.")
     is_default: bool
     discovered_from: ModelOrigin | None = Field(description="Why a model that no file names is there.")
+    missing: list[str] = Field(description="Environment variables that it needs and that are not set.")
     problem: str | None = Field(description="Why it cannot be used now, e.g. a missing environment variable.")
     rest: Rest | None = Field(description="Set while runs do not call it, but its fallbacks.")
 
@@ -68,6 +70,7 @@ class ModelTest(BaseModel):
     latency_ms: int
     answer: str | None = Field(description="The beginning of what it said.")
     problem: str | None = Field(description="What went wrong, and what to do.")
+    kind: ErrorKind | None = Field(default=None, description="Why a call of the model failed.")
     rest: Rest | None = Field(default=None, description="Set while runs do not call it, but its fallbacks.")
 
 

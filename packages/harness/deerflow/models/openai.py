@@ -81,7 +81,7 @@ WHOLE_ANSWER = httpx2.Timeout(600.0, connect=30.0)
 CHUNK_TIMEOUT = 120.0
 """Seconds without a chunk in a stream that is kept open with comments; LangChain's own default."""
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
-KEPT_BYTES = 8 * 1024 * 1024
+KEPT_BYTES = 4 * 1024 * 1024
 KEPT_TOOLS = 256
 RETURNED_FORMS = ("reasoning_details", "reasoning", "reasoning_content")
 """Fields in which vendors send thoughts; of those that came, the first goes back."""
@@ -395,12 +395,14 @@ class OpenAIWire(_Model):
         Bytes are joined: equal messages have equal bytes, so a longer history begins with the shorter one's.
         """
         keys = [(self.model_name, message_key(message)) for message in messages]
+        keeps = bool(kwargs.get("tools"))  # without any, it is asked once: a title, a summary, what to remember
         parts: list[Any] = [self._message_bytes.get(key) for key in keys]
         missing = [index for index, part in enumerate(parts) if part is None]
         payload = self._get_request_payload([messages[index] for index in missing], stop=stop, **kwargs)
         for index, wire in zip(missing, payload.pop("messages"), strict=True):
             part = parts[index] = to_json(wire)
-            self._message_bytes.put(keys[index], part, len(part))
+            if keeps:
+                self._message_bytes.put(keys[index], part, len(part))
         options: dict[str, Any] = {"security": {"bearer_auth": True}}
         for name, option in POST_OPTIONS.items():
             if (value := payload.pop(name, None)) is not None:

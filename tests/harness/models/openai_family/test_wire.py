@@ -112,6 +112,15 @@ def test_a_value_heavier_than_the_map_does_not_stay_for_ever() -> None:
     assert kept.get("image") is None
 
 
+async def test_messages_of_a_request_without_tools_are_not_kept(endpoint: ScriptedOpenAI) -> None:
+    model = build(endpoint)
+    endpoint.script(Text("ok"), Text("ok"))
+    await model.ainvoke([SystemMessage("Name this conversation."), *HELLO])
+    assert len(model._message_bytes) == 0  # pyright: ignore[reportPrivateUsage]
+    await model.bind_tools([{"name": "f", "description": "d", "parameters": {}}]).ainvoke([SystemMessage("rules"), *HELLO])
+    assert len(model._message_bytes) == 2  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_a_copied_model_does_not_inherit_what_another_name_says(endpoint: ScriptedOpenAI) -> None:
     model = build(endpoint)
     endpoint.script(Text("ok"), Text("ok"))

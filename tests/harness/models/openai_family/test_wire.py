@@ -117,7 +117,9 @@ async def test_messages_of_a_request_without_tools_are_not_kept(endpoint: Script
     endpoint.script(Text("ok"), Text("ok"))
     await model.ainvoke([SystemMessage("Name this conversation."), *HELLO])
     assert len(model._message_bytes) == 0  # pyright: ignore[reportPrivateUsage]
-    await model.bind_tools([{"name": "f", "description": "d", "parameters": {}}]).ainvoke([SystemMessage("rules"), *HELLO])
+    await model.bind_tools([{"name": "f", "description": "d", "parameters": {}}]).ainvoke(
+        [SystemMessage("rules"), *HELLO]
+    )
     assert len(model._message_bytes) == 2  # pyright: ignore[reportPrivateUsage]
 
 

@@ -116,11 +116,11 @@ async def test_messages_of_a_request_without_tools_are_not_kept(endpoint: Script
     model = build(endpoint)
     endpoint.script(Text("ok"), Text("ok"))
     await model.ainvoke([SystemMessage("Name this conversation."), *HELLO])
-    assert len(model._message_bytes) == 0  # pyright: ignore[reportPrivateUsage]
+    assert len(model._message_bytes) == 0
     await model.bind_tools([{"name": "f", "description": "d", "parameters": {}}]).ainvoke(
         [SystemMessage("rules"), *HELLO]
     )
-    assert len(model._message_bytes) == 2  # pyright: ignore[reportPrivateUsage]
+    assert len(model._message_bytes) == 2
 
 
 async def test_a_copied_model_does_not_inherit_what_another_name_says(endpoint: ScriptedOpenAI) -> None:

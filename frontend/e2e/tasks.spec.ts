@@ -93,6 +93,8 @@ test("those in the background stand above the message field until their results 
   await expect(panel(page, "Count the rows")).toContainText(/step \d+ of 40/);
   await dock.getByRole("button", { name: "Stop Read the notes" }).click();
   await expect(dock.getByRole("listitem")).toHaveCount(1);
+  await chat.sees("Hello! I am a scripted model."); // the agent was told of it
+  await expect(page.getByRole("article")).toHaveCount(1);
   await expect(dock).toBeHidden();
   await chat.done();
   await expect(card(page, "Read the notes")).toContainText("Stopped");

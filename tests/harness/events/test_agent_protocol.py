@@ -215,6 +215,13 @@ def test_what_was_cut_off_is_finished_before_the_run_ends() -> None:
     assert frames[-1].data["event"] == "interrupted"
 
 
+def test_a_message_that_people_do_not_see_says_so_when_it_starts() -> None:
+    result = {"type": "human", "id": "n", "content": "A task has ended.", "additional_kwargs": {"hide_from_ui": True}}
+    script = Script().whole(result).whole({"type": "human", "id": "h", "content": "And now?"}).end()
+    starts = [data for data in data_of(rendered(script), "messages") if data["event"] == "message-start"]
+    assert [(one["id"], one["metadata"].get("hide_from_ui")) for one in starts] == [("n", True), ("h", None)]
+
+
 def test_a_second_attempt_drops_what_the_first_left_half_said() -> None:
     first = Script(epoch=1).chunk("m1", "Half")
     second = Script(epoch=2, attempt=2).chunk("m2", "Whole").end()

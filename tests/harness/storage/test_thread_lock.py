@@ -139,7 +139,6 @@ async def test_what_goes_wrong_inside_comes_out_and_frees_the_thread(make_lock: 
 _HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from typing import Any
 from deerflow.storage.{module} import {cls}
 
 async def main():

@@ -1,5 +1,5 @@
 "use client";
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, type QueryClient } from "@tanstack/react-query";
 import { ApiError, csrfToken } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { isUnauthenticated } from "./guard";
@@ -12,8 +12,11 @@ const untilAnswered = (query: { state: { error: unknown; data: unknown } }) =>
   query.state.error && !query.state.data && !isUnauthenticated(query.state.error) ? RETRY_MS : false;
 
 /** Without the cookie that comes with a session nobody is signed in: a refusal would only stand in the browser's console. */
-async function visitor() {
-  if (!csrfToken() && (await setupStatus()).authentication) throw new ApiError("", 401, "unauthenticated");
+async function visitor({ client }: { client: QueryClient }) {
+  if (!csrfToken()) {
+    const status = await client.fetchQuery({ queryKey: keys.setup, queryFn: setupStatus });
+    if (status.authentication) throw new ApiError("", 401, "unauthenticated");
+  }
   return me();
 }
 

@@ -22,6 +22,25 @@ import {
 describe("a run that is followed", () => {
   const question = begun(null, [human("h1", "r1")]);
 
+  it("shows nothing of a message that is hidden, and none of it in the one before", () => {
+    const result = [
+      start("n", "human", { metadata: { hide_from_ui: true } }),
+      block(0, { type: "text", text: "A task has ended." }),
+      end(),
+    ];
+    const state = reduce(EMPTY, [
+      begun(null, [human("h1", "r1")]),
+      ...say("a1", "Hi"),
+      ...result,
+      ...say("a2", "It has."),
+    ]);
+    expect(state.messages.map(({ id, text }) => [id, text])).toEqual([
+      ["h1", "hello"],
+      ["a1", "Hi"],
+      ["a2", "It has."],
+    ]);
+  });
+
   it("keeps a message that came in behind the answer to it in its place, also when the next run begins", () => {
     const steered = [start("h2", "human"), block(0, { type: "text", text: "be brief" }), end()];
     const events = [

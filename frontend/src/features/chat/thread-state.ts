@@ -256,9 +256,9 @@ function afterStart(state: ThreadState, data: Record<string, unknown>): ThreadSt
     content: "",
     name: data.name as string | undefined,
     tool_call_id: data.tool_call_id as string | undefined,
-    additional_kwargs: {},
+    additional_kwargs: { hide_from_ui: (data.metadata as Record<string, unknown> | undefined)?.hide_from_ui },
   });
-  if (!message) return state;
+  if (!message) return { ...state, current: null };
   const at = state.messages.findIndex((one) => one.id === id);
   const messages = at < 0 ? [...state.messages, message] : state.messages.with(at, message);
   return {

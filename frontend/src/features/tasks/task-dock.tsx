@@ -19,7 +19,7 @@ export function TaskDock() {
 function Dock() {
   const t = useT("tasks");
   const { turns } = useSession();
-  const calls = taskCalls(turns).filter((call) => call.args.background === true);
+  const calls = taskCalls(turns.slice(-1)).filter((call) => call.args.background === true);
   const tasks = useTasks(calls).filter(isAtWork);
   if (!tasks.length) return null;
   const title = t("inBackground", { n: tasks.length });

@@ -57,9 +57,7 @@ export function Workspace() {
 function Conversation() {
   const panel = usePanel();
   const { threadId, turns, phase, running } = useSession();
-  const delegates = turns.some(({ steps }) =>
-    steps.some((part) => part.kind === "tool" && part.call.args.background),
-  );
+  const delegates = turns.at(-1)?.steps.some((part) => part.kind === "tool" && part.call.args.background);
   const isNew = threadId === null && turns.length === 0 && phase === "ready";
   return (
     <main id="conversation" className="flex min-h-0 flex-1 flex-col print:block" tabIndex={-1}>

@@ -162,6 +162,8 @@ class MessageStreams:
 def _new_message(id_: str, message: Mapping[str, Any], metadata: Mapping[str, Any]) -> _Message:
     role = ROLES.get(str(message.get("type")), "ai")
     about = {"langgraph_node": metadata["langgraph_node"]} if metadata.get("langgraph_node") else {}
+    if (message.get("additional_kwargs") or {}).get("hide_from_ui"):
+        about["hide_from_ui"] = True
     extra = {key: message[key] for key in ("name", "tool_call_id") if message.get(key)}
     return _Message(id_, role, about, extra)
 

@@ -137,8 +137,8 @@ class RunContext:
     """The checkpoint namespace of the subagent, which is that of its events."""
     max_turns: int | None = None
     """Answers that the subagent's model may give."""
-    start_subagent: Callable[[Any], None] | None = None
-    """Lets a subagent work in the background. None: nothing can."""
+    start_subagent: Callable[[Any, RunContext], None] | None = None
+    """Lets a subagent work in the background, for this context. None: nothing can."""
     cancel_subagent: Callable[[str], Awaitable[bool]] | None = None
     """Stops the one that a call of this id began."""
     subagent_ended: Callable[[str], Awaitable[None]] | None = None

@@ -11,8 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Depends, FastAPI
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -25,7 +24,6 @@ from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth import Authenticator
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.passwords import Throttle
-from deerflow_app.gateway.auth.scopes import check_scopes
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
 from deerflow_app.gateway.http.compression import CompressionMiddleware
@@ -123,9 +121,6 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
         version=version("deerflow"),
         description=_DESCRIPTION,
         lifespan=lifespan,
-        dependencies=[Depends(check_scopes)],
-        responses=errors.RESPONSES,
-        generate_unique_id_function=_operation_id,
         redirect_slashes=False,
     )
     app.state.settings = settings
@@ -134,7 +129,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
     _include(app, *SERVED_AT_ONCE)
     app.router.routes.append(_Pending())
     if settings.serve_ui:
-        app.include_router(web.router)
+        app.router.routes.extend(web.router.routes)
     return app
 
 
@@ -185,7 +180,7 @@ def add_routes(app: FastAPI) -> None:
 
 def _include(app: FastAPI, *names: str) -> None:
     for name in names:
-        app.include_router(router_of(name))
+        app.router.routes.extend(router_of(name).routes)
 
 
 def router_of(name: str) -> APIRouter:
@@ -240,11 +235,6 @@ def _middleware(settings: GatewaySettings, authenticator: Authenticator) -> list
         ),
         Middleware(Revocation, authenticator=authenticator, seconds=RECHECK_SECONDS),
     ]
-
-
-def _operation_id(route: APIRoute) -> str:
-    """What generated clients call the operation."""
-    return f"{route.tags[0] if route.tags else 'gateway'}_{route.name}".replace(" ", "_")
 
 
 _HEADERS = {

@@ -69,11 +69,12 @@ class AnswerWatch(AsyncCallbackHandler):
         self._writer = writer
         self._tokens: dict[UUID, int] = {}
         self._heard: dict[UUID, float] = {}
+        self._looks: dict[UUID, asyncio.TimerHandle] = {}
 
     async def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: UUID, **_: Any) -> None:
         loop = asyncio.get_running_loop()
         self._heard[run_id] = loop.time()
-        loop.call_later(WAITING_EVERY, self._look, loop, run_id, WAITING_EVERY)
+        self._looks[run_id] = loop.call_later(WAITING_EVERY, self._look, loop, run_id, WAITING_EVERY)
 
     async def on_llm_new_token(self, token: Any, *, run_id: UUID, **_: Any) -> None:
         count = self._tokens[run_id] = self._tokens.get(run_id, 0) + 1
@@ -83,24 +84,27 @@ class AnswerWatch(AsyncCallbackHandler):
             await asyncio.sleep(PAUSE)
 
     async def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        self._heard.pop(run_id, None)
+        self._end(run_id)
 
     async def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self._heard.pop(run_id, None)
+        self._end(run_id)
 
     def close(self) -> None:
-        self._heard.clear()
+        for run_id in list(self._heard):
+            self._end(run_id)
+
+    def _end(self, run_id: UUID) -> None:
+        if self._heard.pop(run_id, None) is not None:
+            self._looks.pop(run_id).cancel()  # or it would keep the run, with all that it holds, until it is due
 
     def _look(self, loop: asyncio.AbstractEventLoop, run_id: UUID, due: float) -> None:
         """``due``: after so much silence it is said."""
-        if (heard := self._heard.get(run_id)) is None:
-            return
-        if (silence := loop.time() - heard) >= due:
+        if (silence := loop.time() - self._heard[run_id]) >= due:
             self._writer.append("custom", {"type": LLM_WAITING, "seconds": round(silence)})
             due += WAITING_EVERY
         else:
             due = WAITING_EVERY * (silence // WAITING_EVERY + 1)
-        loop.call_later(max(due - silence, 0.0), self._look, loop, run_id, due)
+        self._looks[run_id] = loop.call_later(max(due - silence, 0.0), self._look, loop, run_id, due)
 
 
 @dataclass

@@ -178,6 +178,7 @@ class ModelCache:
         self._max_size = max_size
         self.calls = calls or ModelCalls()
         self._models: OrderedDict[tuple[object, ...], BaseChatModel] = OrderedDict()
+        self._making: dict[tuple[object, ...], threading.Lock] = {}
         self._lock = threading.Lock()
 
     def get(
@@ -198,20 +199,25 @@ class ModelCache:
             if (found := self._models.get(key)) is not None:
                 self._models.move_to_end(key)
                 return found
-        # Made outside the lock: importing a provider takes a second, and others must not wait for it.
-        made = create_chat_model(
-            _name(model),
-            thinking_enabled,
-            app_config=app_config,
-            provider_retries=provider_retries,
-            reasoning_effort=reasoning_effort,
-            **dict(settings),
-        )
-        with self._lock:
-            kept = self._models.setdefault(key, made)
-            while len(self._models) > self._max_size:
-                self._models.popitem(last=False)
-            return kept
+            making = self._making.setdefault(key, threading.Lock())
+        with (
+            making
+        ):  # not the lock of all: importing a provider takes a second, and those who want other models must not wait
+            if (found := self._models.get(key)) is None:
+                found = create_chat_model(
+                    _name(model),
+                    thinking_enabled,
+                    app_config=app_config,
+                    provider_retries=provider_retries,
+                    reasoning_effort=reasoning_effort,
+                    **dict(settings),
+                )
+                with self._lock:
+                    self._models[key] = found
+                    self._making.pop(key, None)
+                    while len(self._models) > self._max_size:
+                        self._models.popitem(last=False)
+            return found
 
     def kept(self, app_config: AppConfig, name: str) -> BaseChatModel | None:
         """Return a model of this entry that was asked for before, whatever its choices; None if there is none."""

@@ -329,7 +329,7 @@ class Attempt:
             trace_command=self._trace.command if self._trace else None,
             count_usage=self._meter.count,
             budget=self._spending,
-            start_subagent=lambda given: background.start(given, agent, context),
+            start_subagent=partial(background.start, agent=agent),
             subagent_ended=stream.until_ended,
             cancel_subagent=background.cancel,
             background_subagents=lambda: len(background.running),

@@ -49,7 +49,7 @@ class BackgroundSubagents:
     def running(self) -> list[TaskResult]:
         return [started for started, task in self._tasks.values() if not task.done()]
 
-    def start(self, given: TaskResult, agent: Agent, context: RunContext) -> None:
+    def start(self, given: TaskResult, context: RunContext, agent: Agent) -> None:
         """Begin a subagent of ``agent``, or go on with it. Nothing happens if this process has it already."""
         if given["namespace"] not in self._tasks:
             # Nothing of the graph that called: this one is no part of it.
@@ -60,7 +60,7 @@ class BackgroundSubagents:
     async def resume(self, messages: Iterable[BaseMessage], agent: Agent, context: RunContext) -> None:
         """Go on with those that an attempt before this one began."""
         for given in await self.undelivered(messages):
-            self.start(given, agent, context)
+            self.start(given, context, agent)
 
     async def undelivered(self, messages: Iterable[BaseMessage]) -> list[TaskResult]:
         """Subagents that these messages of the run started, whose results have not come."""

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +47,8 @@ class Spawner:
         except SandboxRuntimeError:
             coroutine.close()
             raise
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+        # In a context of its own: tasks and timers of the loop outlive the run that calls, and would keep all that it held.
+        return await asyncio.wrap_future(Context().run(asyncio.run_coroutine_threadsafe, coroutine, loop))
 
     @property
     def running(self) -> bool:

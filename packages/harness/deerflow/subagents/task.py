@@ -178,7 +178,7 @@ class Subagents:
                 return _answer(result, result_text(result), status="success" if is_fine else "error")
             if runtime.context.start_subagent is None:
                 raise ToolException("nothing can work in the background here. Call task without background.")
-            runtime.context.start_subagent(given)
+            runtime.context.start_subagent(given, runtime.context)
             return _answer(
                 given, f"Started in the background as {given['task_id']}. Go on; its result comes as a message."
             )

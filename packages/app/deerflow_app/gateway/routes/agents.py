@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
@@ -12,6 +12,7 @@ from deerflow.config.agents import AgentConfig, ModelSettings
 from deerflow.config.schema import SpendingLimit
 from deerflow.errors import ForbiddenError
 from deerflow.features.agents import AgentChoices, AgentVersion
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 
@@ -23,7 +24,7 @@ async def agents_enabled(runtime: CurrentRuntime) -> None:
         raise ForbiddenError(text, reason="agents_off")
 
 
-router = APIRouter(tags=["agents"], dependencies=[Depends(agents_enabled)])
+router = Router(tags=["agents"], dependencies=[Depends(agents_enabled)])
 
 
 class AgentSettings(BaseModel):

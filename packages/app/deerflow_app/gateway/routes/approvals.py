@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from deerflow.storage.approvals import ApprovalRepository
 from deerflow.storage.provenance import SourceKind
 from deerflow.tools.clarification import Question
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     CurrentAdmin,
     CurrentDatabase,
@@ -21,7 +21,7 @@ from deerflow_app.gateway.routes import (
     ThreadId,
 )
 
-router = APIRouter(tags=["approvals"])
+router = Router(tags=["approvals"])
 
 
 Agent = Annotated[str | None, BeforeValidator(lambda name: name or None)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from deerflow.features.agents import Assistant as AssistantRow
 from deerflow.features.agents import AssistantQuery
 from deerflow.features.assistants import AssistantChanges, AssistantRequest
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,
     SELECTABLE,
@@ -23,7 +24,7 @@ from deerflow_app.gateway.routes import (
     selected,
 )
 
-router = APIRouter(tags=["assistants"])
+router = Router(tags=["assistants"])
 
 AssistantField = Literal[
     "assistant_id",

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import Form, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
 from starlette.responses import StreamingResponse
 
@@ -16,6 +16,7 @@ from deerflow.storage.tables import utc_now
 from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn
 from deerflow_app.gateway.auth.passwords import client_of
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     CurrentAccounts,
     CurrentCredential,
@@ -27,8 +28,8 @@ from deerflow_app.gateway.routes import (
     RequestBody,
 )
 
-router = APIRouter(tags=["auth"])
-token_routes = APIRouter(tags=["tokens"])
+router = Router(tags=["auth"])
+token_routes = Router(tags=["tokens"])
 _EMAIL = Field(max_length=320, examples=["ada@example.com"])
 
 

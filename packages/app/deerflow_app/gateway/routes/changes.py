@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from deerflow.files.versions import FileChange, RunChanges
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, ThreadId
 from deerflow_app.gateway.routes.files import CurrentArtifacts
 
-router = APIRouter(tags=["artifacts"])
+router = Router(tags=["artifacts"])
 
 
 class ChangeSummary(BaseModel):

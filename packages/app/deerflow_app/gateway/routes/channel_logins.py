@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from deerflow.errors import NotFoundError, UnavailableError
 from deerflow.features.channels.types import ChannelError
 from deerflow_app.channels.qr_login import QrLogin, QrState
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal
 from deerflow_app.gateway.routes.channels import ChannelBot, CurrentChannels, Kind, bot_shown, platform_of
 
-router = APIRouter(prefix="/api/channels", tags=["channels"])
+router = Router(prefix="/api/channels", tags=["channels"])
 
 
 class ChannelQrCode(TypedDict):

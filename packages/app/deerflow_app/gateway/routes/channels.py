@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import Depends, Path, Request
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 from typing_extensions import TypedDict
@@ -14,10 +14,11 @@ from deerflow.errors import NotFoundError
 from deerflow.features.channels.assembly import Channels
 from deerflow.identity import Principal
 from deerflow_app.channels.platforms import PLATFORMS, Platform
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
-router = APIRouter(prefix="/api/channels", tags=["channels"])
-http_routes = APIRouter(tags=["channels"])
+router = Router(prefix="/api/channels", tags=["channels"])
+http_routes = Router(tags=["channels"])
 
 _EVENTS = "/api/channels/bots/{bot}/events"
 _CALLS = {"github": "/api/webhooks/github"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, Field
 
 from deerflow.runs.crons import CronChanges, CronRequest, cron_json
 from deerflow.tasks.crons import CronQuery
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,
     SELECTABLE,
@@ -20,7 +21,7 @@ from deerflow_app.gateway.routes import (
     selected,
 )
 
-router = APIRouter(tags=["crons"])
+router = Router(tags=["crons"])
 
 CronField = Literal[
     "cron_id",

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.websockets import WebSocketDisconnected
@@ -23,11 +23,12 @@ from deerflow.runs.protocol_commands import READING, Command, ProtocolCommands, 
 from deerflow.runs.protocol_stream import EventStreamRequest
 from deerflow_app.gateway.auth.scopes import require
 from deerflow_app.gateway.http.errors import ErrorBody, described
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.http.streaming import EventStreamResponse, open_stream
 from deerflow_app.gateway.routes import CurrentCredential, CurrentPrincipal, CurrentRuntime, Runtime, raw
 
-router = APIRouter(tags=["events"])
-protocol_routes = APIRouter(tags=["protocol"])
+router = Router(tags=["events"])
+protocol_routes = Router(tags=["protocol"])
 
 HEARTBEAT_SECONDS = 5.0
 GOING_AWAY, POLICY_VIOLATION = 1012, 1008

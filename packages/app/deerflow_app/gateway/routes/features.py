@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel
 
 from deerflow.features.transcription import can_transcribe
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
-router = APIRouter(tags=["system"])
+router = Router(tags=["system"])
 
 
 class Feature(BaseModel):

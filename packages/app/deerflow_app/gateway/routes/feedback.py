@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, RequestBody
 
-router = APIRouter(tags=["feedback"])
+router = Router(tags=["feedback"])
 
 RUN = "/api/threads/{thread_id}/runs/{run_id}/feedback"
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import quote, quote_from_bytes
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import Depends, Header, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
@@ -24,11 +24,12 @@ from deerflow.sandbox.interface import Entry
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.http.files import FILE_PATH, content_disposition, file_response, raw_path_after, with_charset
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, CurrentSettings, RequestBody
 
-router = APIRouter(tags=["artifacts"])
-page_routes = APIRouter(tags=["pages"])
-preview_routes = APIRouter(tags=["preview"])
+router = Router(tags=["artifacts"])
+page_routes = Router(tags=["pages"])
+preview_routes = Router(tags=["preview"])
 
 
 async def artifact_service(runtime: CurrentRuntime) -> ArtifactService:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from pydantic import BaseModel, Field
 
 from deerflow.threads.forks import Forks
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody, ThreadId
 
-router = APIRouter(tags=["runs"])
+router = Router(tags=["runs"])
 
 
 async def _forks(runtime: CurrentRuntime) -> Forks:

@@ -6,13 +6,14 @@ import asyncio
 from pathlib import Path as File
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, Field
 
 from deerflow.errors import NotFoundError
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal
 
-router = APIRouter(tags=["system"])
+router = Router(tags=["system"])
 CHANGES = "changes"
 _PACKAGED = File(__file__).parents[2] / "guides"
 _REPOSITORY = File(__file__).parents[5]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel
 
 from deerflow.errors import UnavailableError
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentDatabase
 
-router = APIRouter(tags=["system"])
+router = Router(tags=["system"])
 
 
 class Health(BaseModel):

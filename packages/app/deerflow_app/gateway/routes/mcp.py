@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Body, Request
+from fastapi import Body, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 from starlette.responses import Response
@@ -35,12 +35,13 @@ from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, RunStatus
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow_app.gateway.auth.scopes import READS, READS_AND_WRITES, require
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentCredential, CurrentPrincipal, CurrentRuntime, Runtime
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-router = APIRouter(prefix="/api/mcp", tags=["mcp"])
+router = Router(prefix="/api/mcp", tags=["mcp"])
 
 PIECE = 1 << 20
 CALLBACK = "/api/mcp/oauth/callback"

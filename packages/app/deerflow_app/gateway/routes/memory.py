@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel
 
 from deerflow.features.memory.storage import VERSION
 from deerflow.features.memory.store import fact_json
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
-router = APIRouter(tags=["memory"])
+router = Router(tags=["memory"])
 
 Agent = Annotated[str | None, Query(pattern="^[A-Za-z0-9-]{1,64}$", description="A custom agent's memory.")]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from deerflow.files.artifacts import ThreadArchive
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, ThreadId, json_answer
 
-router = APIRouter(tags=["messages"])
+router = Router(tags=["messages"])
 
 
 class Window(BaseModel):

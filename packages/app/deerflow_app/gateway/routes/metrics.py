@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from deerflow.errors import ForbiddenError
 from deerflow_app.gateway.auth.passwords import client_of
 from deerflow_app.gateway.auth.scopes import require
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.metrics import CONTENT_TYPE
 
-router = APIRouter(tags=["system"])
+router = Router(tags=["system"])
 
 
 @router.get("/metrics", summary="What the process does, for Prometheus", include_in_schema=False)

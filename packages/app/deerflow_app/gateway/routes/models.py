@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import date
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field, SecretStr
 from typing_extensions import TypedDict
 
@@ -23,10 +23,11 @@ from deerflow.models import ModelInfo, model_info
 from deerflow.models.failures import ErrorKind
 from deerflow.models.pricing import pricing_of
 from deerflow.runtime import Runtime
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
 
-router = APIRouter(tags=["models"])
-usage_routes = APIRouter(tags=["usage"])
+router = Router(tags=["models"])
+usage_routes = Router(tags=["usage"])
 TESTS_PER_USER, TESTS_OF_ALL = 10, 60
 """Per minute: each costs tokens."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+from fastapi import Body, Depends, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, model_validator
 
@@ -21,6 +21,7 @@ from deerflow.runs.timeline import Timeline, run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.tracing import TRACEPARENT
 from deerflow_app.gateway.auth.scopes import require
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.http.streaming import event_stream, final_values, position, run_headers, thread_stream
 from deerflow_app.gateway.routes import (
     ID,
@@ -37,7 +38,7 @@ from deerflow_app.gateway.routes import (
     selected,
 )
 
-router = APIRouter(tags=["runs"])
+router = Router(tags=["runs"])
 
 RunId = Annotated[str, Path(pattern=ID, examples=["0b7a9a3e-5a2e-4d7c-9f2f-6f2f0d1c9a11"])]
 LastEventId = Annotated[

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from deerflow.skills.own import SkillChange, SkillSuggestion
 from deerflow.skills.service import Installed, SkillFiles, SkillInfo, SkillText
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, raw_body
 
-router = APIRouter(prefix="/api/skills", tags=["skills"])
+router = Router(prefix="/api/skills", tags=["skills"])
 
 
 class Skills(TypedDict):

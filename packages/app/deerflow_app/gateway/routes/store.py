@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, Page, RequestBody
 
-router = APIRouter(tags=["store"])
+router = Router(tags=["store"])
 
 Namespace = Annotated[list[str], Field(examples=[["memories", "work"]])]
 

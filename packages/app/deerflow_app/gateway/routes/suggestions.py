@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from deerflow.features.ask import Said
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody
 
-router = APIRouter(tags=["suggestions"])
+router = Router(tags=["suggestions"])
 MOST = 5
 
 

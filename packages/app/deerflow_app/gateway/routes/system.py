@@ -9,10 +9,11 @@ import platform
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, Field
 
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentAccounts, CurrentPrincipal, CurrentRuntime, CurrentSettings
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from deerflow.harness import Harness
     from deerflow.storage.database import Database
 
-router = APIRouter(tags=["system"])
-description_routes = APIRouter()
+router = Router(tags=["system"])
+description_routes = Router(tags=[])
 _VERSION = version("deerflow")  # looks it up on the disk
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Header, Query, Response
 from langgraph import types
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -15,6 +15,7 @@ from deerflow.features.assistants import assistants_meant
 from deerflow.identity import Principal
 from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
 from deerflow.storage.threads import ThreadFilter
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,
     ID,
@@ -32,8 +33,8 @@ from deerflow_app.gateway.routes import (
     selected,
 )
 
-router = APIRouter(tags=["threads"])
-state_routes = APIRouter(tags=["thread state"])
+router = Router(tags=["threads"])
+state_routes = Router(tags=["thread state"])
 
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 ThreadField = Literal[

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel
 
 from deerflow.features.transcription import ENDINGS, transcribe
 from deerflow_app.gateway.http.errors import described
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
-router = APIRouter(tags=["transcriptions"])
+router = Router(tags=["transcriptions"])
 _SOUND = {
     "requestBody": {
         "required": True,

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from pydantic import BaseModel, Field
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -22,9 +22,10 @@ from deerflow.errors import InvalidRequestError, RequestError, TooLargeError
 from deerflow.files.uploads import UploadLimits, UploadService, upload_entry
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http.errors import described
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, raw_body
 
-router = APIRouter(tags=["uploads"])
+router = Router(tags=["uploads"])
 
 
 async def upload_service(runtime: CurrentRuntime) -> UploadService:

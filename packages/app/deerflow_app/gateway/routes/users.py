@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field, SecretStr
 
 from deerflow.accounts import Role, User
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.features.site import Mode, SiteSettings
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     CurrentAccounts,
     CurrentAdmin,
@@ -21,7 +22,7 @@ from deerflow_app.gateway.routes import (
     RequestBody,
 )
 
-router = APIRouter(tags=["users"])
+router = Router(tags=["users"])
 
 
 class UserRecord(BaseModel):

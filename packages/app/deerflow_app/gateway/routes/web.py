@@ -9,12 +9,13 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from deerflow.errors import NotFoundError
 from deerflow.files.content import OpenFile, media_type
 from deerflow_app.gateway.http.compression import negotiate
 from deerflow_app.gateway.http.files import WEB_PATH, file_response, with_charset
+from deerflow_app.gateway.http.router import Router
 
 _GATEWAY = Path(__file__).parent.parent
 SHELLS = ("chats", "settings")
@@ -102,10 +103,10 @@ class WebFiles:
         return self._policies[key]
 
 
-def web_router(directory: Path) -> APIRouter:
+def web_router(directory: Path) -> Router:
     """Serves the pages in ``directory``; to be included after all other routers. Blocks."""
     files = WebFiles(directory)
-    router = APIRouter(tags=["web"])
+    router = Router(tags=["web"])
 
     async def page(path: str, request: Request) -> Response:
         return await asyncio.to_thread(files.answer, request, path)

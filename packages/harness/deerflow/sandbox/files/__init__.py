@@ -15,6 +15,7 @@ import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 
 from deerflow.sandbox.files.tree import (
     MADE_NAMES,
@@ -308,6 +309,11 @@ _SETGROUPS = {"x86_64": 116, "aarch64": 159}
 """System call numbers. glibc's own ``setgroups`` changes every thread of the process; the call itself only one."""
 
 
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 class FileOwner:
     """Lends a thread the file rights of a user: those, and no others.
 
@@ -320,7 +326,7 @@ class FileOwner:
         if os.geteuid() != 0 and user_id != os.geteuid():
             raise ValueError(f"Only root can work on files as user {user_id}.")
         self._user_id = user_id
-        self._libc = ctypes.CDLL(None, use_errno=True) if os.geteuid() == 0 and user_id != 0 else None
+        self._libc = _libc() if os.geteuid() == 0 and user_id != 0 else None
         self._groups = os.getgroups()
 
     @contextmanager

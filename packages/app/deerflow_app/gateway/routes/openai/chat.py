@@ -13,13 +13,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.storage.threads import LEAD_AGENT, ThreadFilter
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.http.streaming import EventStreamResponse
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime
 from deerflow_app.gateway.routes.openai.answer import ANSWERS, PREFIX, Answer, event
@@ -29,7 +30,7 @@ from deerflow_app.gateway.routes.openai.models import check_model
 from deerflow_app.gateway.routes.openai.parameters import check_parameters, schema_of
 from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
 
-router = APIRouter(prefix=PREFIX, tags=["openai"])
+router = Router(prefix=PREFIX, tags=["openai"])
 
 HISTORY = "openai_history"
 """Metadata of threads: what their messages were for the client."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from starlette.responses import JSONResponse
 
 from deerflow.agents.run_options import run_options
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.threads import LEAD_AGENT
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime
 from deerflow_app.gateway.routes.openai.answer import ANSWERS, PREFIX
 
-router = APIRouter(prefix=PREFIX, tags=["openai"])
+router = Router(prefix=PREFIX, tags=["openai"])
 
 ALONE = ":text"
 """Behind the name of an agent: its model alone."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
@@ -15,6 +15,7 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.storage.runs import Run
 from deerflow.storage.threads import LEAD_AGENT
+from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.http.streaming import EventStreamResponse
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Runtime
 from deerflow_app.gateway.routes.openai.answer import ANSWERS, PREFIX
@@ -25,7 +26,7 @@ from deerflow_app.gateway.routes.openai.parameters import ParameterError, check_
 from deerflow_app.gateway.routes.openai.response_shape import response_events, response_json, status_of
 from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
 
-router = APIRouter(prefix=PREFIX, tags=["openai"])
+router = Router(prefix=PREFIX, tags=["openai"])
 
 STOP_SECONDS = 10.0
 """Seconds for which a request waits for the end of a run that it stops."""

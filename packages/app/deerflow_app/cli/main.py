@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character must not end the program
+    # httpx would import its own command line, with rich and pygments: 5 MB and 60 ms for nothing.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
         app(args=list(argv) if argv is not None else None, prog_name="deerflow", obj=settings)
     except KeyboardInterrupt:

@@ -419,3 +419,12 @@ def test_the_gateway_loads_no_parser_of_files():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_the_gateway_answers_before_the_agents_libraries_are_loaded():
+    code = (
+        "import sys, deerflow_app.gateway.app, deerflow_app.gateway.server;"
+        "print(*({'langchain_core', 'langgraph', 'langsmith', 'openai', 'markdown_it', 'httpx'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypedDict
 from sqlalchemy import Connection
 
 from deerflow.config import AppConfig
-from deerflow.models.factory import find_model
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import site_settings, utc_now
@@ -44,6 +43,8 @@ class SiteService:
     async def change(self, changes: Mapping[str, Any]) -> SiteSettings:
         """Set what ``changes`` holds; the rest stays. Raises InvalidRequestError for a model that is not configured."""
         if changes.get("default_model"):
+            from deerflow.models.factory import find_model  # brings langchain: not before the server answers
+
             find_model(await self._config(), changes["default_model"])
 
         def job(connection: Connection) -> None:

@@ -110,6 +110,8 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
             yield
         finally:
             await asyncio.wait([opening])
+            if not opening.cancelled():
+                opening.exception()  # or asyncio says that nobody asked for it; ``start_error`` has it
             await (database if app.state.runtime is None else app.state.runtime).aclose()
 
     authenticator = Authenticator(database, settings)

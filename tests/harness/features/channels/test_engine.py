@@ -31,7 +31,7 @@ from deerflow.features.channels.engine import Engine, Wanted
 from deerflow.features.channels.handler import NotYet
 from deerflow.features.channels.inbox import InboxRow
 from deerflow.features.channels.leases import ConnectionRow
-from deerflow.features.channels.outbox import MARK, Outbox, OutboxRow, Target
+from deerflow.features.channels.outbox import MARK, PLACEHOLDER, Outbox, OutboxRow, Target
 from deerflow.features.channels.types import Caps, Misconfigured, OutFile, Place
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
@@ -399,6 +399,22 @@ async def test_more_than_the_queue_is_for_is_kept_and_said(database: Database, p
     slow.may_end.set()
     await until(lambda: platform.texts() == [said, *(f"re:{n}" for n in range(5))])
     await engine.aclose()
+
+
+@pytest.mark.parametrize("kind", ["ack", "keys"])
+async def test_turns_that_a_process_left_are_answered_in_their_order_and_before_new_ones(
+    database: Database, platform: Platform, kind: str
+) -> None:
+    said = [f"{n}" for n in range(12)]
+    async with running(database, platform, kind, echo={"holds": True}) as left:
+        for text in said:
+            platform.say(text)
+        await until(lambda: left.handled == said)
+    platform.say("new")
+    async with running(database, platform, kind, echo={"step": 0.05}) as echo:
+        await until(lambda: "re:new" in platform.texts())
+    assert echo.handled == ["new"]
+    assert [text for text in platform.texts() if text != PLACEHOLDER] == [f"re:{text}" for text in (*said, "new")]
 
 
 async def test_a_click_is_handled_once(database: Database, platform: Platform) -> None:

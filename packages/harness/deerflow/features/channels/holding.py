@@ -35,6 +35,7 @@ class Holding:
         self._row = held
         self._expires = began + work.timing.lease
         self._look = asyncio.Event()
+        self._resumed = asyncio.Event()
         timing, handler = work.timing, work.handler
         sender = Sender(work.database, work.outbox, handler, work.open_file, adapter, held, self.is_ours, timing)
         intake = Intake(work.database, work.inbox, handler, held.id, timing)
@@ -58,7 +59,7 @@ class Holding:
 
     async def run(self, is_stopping: Callable[[], bool]) -> None:
         """Work until the lease is lost or given back. A state in which only a person can help is recorded."""
-        jobs = self._renew(is_stopping), self._receiver.run(), self._send(), self._in.run(), self._notices.run()
+        jobs = self._renew(is_stopping), self._receiver.run(), self._send(), self._take_in(), self._notices.run()
         tasks = [asyncio.create_task(job, name=f"channel {self._row.id}") for job in (*jobs, self._resume())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -131,6 +132,11 @@ class Holding:
         await self._receiver.signed_in.wait()
         await self._out.run()
 
+    async def _take_in(self) -> None:
+        # Or a new message would be answered before those that a process before this one began with.
+        await self._resumed.wait()
+        await self._in.run()
+
     async def _resume(self) -> None:
         """Bring messages that show progress up to date."""
         for turn in await self._work.database.read(self._work.outbox.unfinished, self._row.id):
@@ -138,5 +144,6 @@ class Holding:
                 await self._work.handler.resume(self._row.id, turn)
             except Exception:
                 logger.error("A message of the channel %s still shows progress.", self._row.id, exc_info=True)
+        self._resumed.set()
         self._out.wake()
         await asyncio.Event().wait()

@@ -164,9 +164,10 @@ class Outbox:
         return self._insert(connection, target, f"notice:{key or uuid4().hex}", 0, "text", body, True)
 
     def unfinished(self, connection: Connection, connection_id: str) -> list[str]:
-        """Return the turns of which a message shows progress."""
+        """Return the turns of which a message shows progress, those that began first before others."""
         query = (
-            "SELECT turn FROM channel_outbox WHERE connection_id = ? AND NOT is_final AND state <> 'dead' GROUP BY turn"
+            "SELECT turn FROM channel_outbox WHERE connection_id = ? AND NOT is_final AND state <> 'dead' "
+            "GROUP BY turn ORDER BY min(id)"
         )
         return [turn for (turn,) in sql.execute(connection, query, connection_id)]
 

@@ -22,7 +22,7 @@ from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
 from deerflow.storage.approvals import RunApprovals
 from deerflow_app.gateway.app import RUNTIME_ROUTERS, SERVED_AT_ONCE, router_of
-from deerflow_app.gateway.auth.scopes import READS, READS_AND_WRITES, ROUTES
+from deerflow_app.gateway.auth.scopes import READS, READS_AND_WRITES, ROUTES, check_scopes
 from deerflow_app.gateway.http.authentication import PUBLIC as PUBLIC_PATHS
 from deerflow_app.gateway.http.authentication import is_public
 
@@ -292,8 +292,14 @@ async def test_a_token_for_writing_reads_nothing(world: World) -> None:
     assert wrong == [] and len(asked) > 100
 
 
-def test_every_route_declares_its_scopes() -> None:
+def test_every_route_declares_its_scopes_and_has_them_checked() -> None:
     assert set(ROUTES) == {name for name, _ in all_routes()}
+    unchecked = [
+        name
+        for name, route in all_routes()
+        if all(each.call is not check_scopes for each in route.dependant.dependencies)  # type: ignore[attr-defined]
+    ]
+    assert unchecked == []
     assert {name for name, scopes in ROUTES.items() if scopes == ()} == {
         *(name for name, rule in RULES.items() if rule.access is Access.PUBLIC),
         "POST /api/mcp",

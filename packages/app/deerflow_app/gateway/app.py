@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -24,6 +24,7 @@ from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth import Authenticator
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.auth.passwords import Throttle
+from deerflow_app.gateway.auth.scopes import check_scopes
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
 from deerflow_app.gateway.http.compression import CompressionMiddleware
@@ -123,6 +124,7 @@ def create_app(database: Database, settings: GatewaySettings, make_runtime: Call
         version=version("deerflow"),
         description=_DESCRIPTION,
         lifespan=lifespan,
+        dependencies=[Depends(check_scopes)],  # of routes that others add; ours have it by their routers
         redirect_slashes=False,
     )
     app.state.settings = settings

@@ -412,19 +412,18 @@ async def test_what_needs_a_runtime_that_cannot_open_fails_with_it(tmp_path: Pat
         assert (await user.get("/api/threads/t/state")).status_code == 503
 
 
+def loaded_by(imports: str, *libraries: str) -> str:
+    """Those of the libraries that a new process has when it has imported these modules."""
+    code = f"import sys, {imports}; print(*({set(libraries)} & set(sys.modules)))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def test_the_gateway_loads_no_parser_of_files():
-    code = (
-        "import sys, deerflow_app.gateway.app, deerflow_app.gateway.server, deerflow.client, deerflow.runtime;"
-        "print(*({'lxml', 'PIL', 'html_to_markdown', 'cchardet', 'pypdfium2', 'openpyxl', 'ddgs', 'numpy'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    imports = "deerflow_app.gateway.app, deerflow_app.gateway.server, deerflow.client, deerflow.runtime"
+    parsers = "lxml", "PIL", "html_to_markdown", "cchardet", "pypdfium2", "openpyxl", "ddgs", "numpy"
+    assert loaded_by(imports, *parsers) == ""
 
 
 def test_the_gateway_answers_before_the_agents_libraries_are_loaded():
-    code = (
-        "import sys, deerflow_app.gateway.app, deerflow_app.gateway.server;"
-        "print(*({'langchain_core', 'langgraph', 'langsmith', 'openai', 'markdown_it', 'httpx'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    libraries = "langchain_core", "langgraph", "langsmith", "openai", "markdown_it", "httpx"
+    assert loaded_by("deerflow_app.gateway.app, deerflow_app.gateway.server", *libraries) == ""

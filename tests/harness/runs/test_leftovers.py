@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 
+import pytest
 import uvloop
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.harness.runs.run_house import ME, bash, ended, say, thread
@@ -18,6 +19,7 @@ HELD = 4
 """Runs that something of the process keeps, in whose context it began: an open connection, the last job of the database."""
 
 
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
 def test_runs_leave_nothing(make: Callable[..., Runtime], endpoint: ScriptedOpenAI) -> None:
     async def play() -> int:
         runtime = await asyncio.to_thread(make)

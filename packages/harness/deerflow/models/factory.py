@@ -200,9 +200,8 @@ class ModelCache:
                 self._models.move_to_end(key)
                 return found
             making = self._making.setdefault(key, threading.Lock())
-        with (
-            making
-        ):  # not the lock of all: importing a provider takes a second, and those who want other models must not wait
+        # Not the lock of all: importing a provider takes a second, and those who want other models must not wait.
+        with making:
             if (found := self._models.get(key)) is None:
                 found = create_chat_model(
                     _name(model),

@@ -344,7 +344,7 @@ class Attempt:
             if request.command is not None:  # a run before this one of the turn may have begun subagents
                 self._turn = current_turn((await agent.aget_state(config_of(thread_id))).values.get("messages") or ())
             await self._count_cut(agent, again=again)
-            await background.resume(self._known(), agent, context)
+            await background.resume(self._known(), context, agent)
             play = partial(
                 stream.play,
                 agent,
@@ -359,7 +359,7 @@ class Attempt:
             while outcome.status is RunStatus.INTERRUPTED and approvals.take_granted():
                 await play(None, at_head(given.config))
                 outcome = await self._played(agent)
-            await background.resume(self._known(), agent, context)
+            await background.resume(self._known(), context, agent)
             if outcome.status is RunStatus.SUCCESS:
                 await background.next()
             while outcome.status is RunStatus.INTERRUPTED and background.running:

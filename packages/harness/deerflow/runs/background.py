@@ -53,11 +53,11 @@ class BackgroundSubagents:
         """Begin a subagent of ``agent``, or go on with it. Nothing happens if this process has it already."""
         if given["namespace"] not in self._tasks:
             # Nothing of the graph that called: this one is no part of it.
-            work = self._work(given, agent, context)
+            work = self._work(given, context, agent)
             task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
             self._tasks[given["namespace"]] = (given, task)
 
-    async def resume(self, messages: Iterable[BaseMessage], agent: Agent, context: RunContext) -> None:
+    async def resume(self, messages: Iterable[BaseMessage], context: RunContext, agent: Agent) -> None:
         """Go on with those that an attempt before this one began."""
         for given in await self.undelivered(messages):
             self.start(given, context, agent)
@@ -101,7 +101,7 @@ class BackgroundSubagents:
         if working:
             await asyncio.wait(working)
 
-    async def _work(self, given: TaskResult, agent: Agent, context: RunContext) -> None:
+    async def _work(self, given: TaskResult, context: RunContext, agent: Agent) -> None:
         found, stream = subagents_in(agent), self.stream
         assert found is not None and stream is not None
         stream.emit(begun(given, background=True))

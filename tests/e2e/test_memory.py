@@ -24,7 +24,7 @@ from bench.scripted_openai import ScriptedOpenAI
 from tests.servers import PostgresServer
 from tests.support.gateway_process import GatewayProcess, WorkerProcess, until
 
-CONFIG = "memory: {{debounce_seconds: 1}}\ntitle: {{enabled: false}}\nruns: {{drain_seconds: 0}}\n{database}"
+CONFIG = "memory: {{debounce_seconds: 1}}\ntitle: {{enabled: false}}\nruns: {{drain_seconds: 0, max_concurrent: 4}}\n{database}"
 POSTGRES = "database: {{backend: postgres, postgres_url: {url}}}\n"
 PAUSE, ENDLESS = 0.03, 600.0
 """Seconds until the model answers."""
@@ -35,11 +35,11 @@ _LEARNED = re.compile(r"Number (\d+)")
 class Reader(ScriptedOpenAI):
     """Makes a fact of each number that it reads, in other words at each reading, so that none is taken for one that is known."""
 
-    pause = PAUSE
+    pause, chat_pause = PAUSE, 0.0
 
     def reply_to(self, record: Record) -> Reply:
         if record.place.kind != "memory":
-            return Text("Noted.")
+            return Delay(self.chat_pause, Text("Noted."), 0)
         facts = [
             {
                 "content": f"Number {number} reading{record.number}",
@@ -159,7 +159,9 @@ def shared(endpoint: Reader, postgres: PostgresServer, tmp_path: Path) -> Iterat
 @pytest.mark.timeout(300)
 def test_two_processes_read_what_is_new_once(shared: Learning) -> None:
     threads = 16
-    shared.endpoint.pause = 0.2
+    shared.endpoint.pause = shared.endpoint.chat_pause = (
+        1.0  # four at a time: neither process is done before the other begins
+    )
     with ExitStack() as running:
         running.enter_context(shared.orders).start()
         for name in ("worker-1", "worker-2"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
+import httpx
 import pytest
 from bench.replies import HttpError, Reply, Text, ToolCalls
 from bench.request_log import Record
@@ -32,6 +33,7 @@ from deerflow.agents.transcript import ARGUMENTS, thread_mark, without_long_argu
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
 from deerflow.models.context_window import ContextWindows, estimate
+from deerflow.models.openai import OpenAIChatModel
 from deerflow.sandbox.tools import bash_tool, grep_tool, write_file_tool
 
 RULE = "Rule: always sign with the word HERON."
@@ -97,6 +99,23 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA
 
 async def no_sleep(seconds: float) -> None:
     return None
+
+
+@pytest.fixture
+def chat_model(endpoint: ScriptedOpenAI) -> Callable[..., ChatOpenAI]:
+    """LangChain's own reads long arguments from the start again at each chunk."""
+
+    def build(name: str = "scripted-model") -> ChatOpenAI:
+        return OpenAIChatModel(  # a Timeout keeps it from using connections of an earlier test
+            model=name,
+            base_url=endpoint.base_url,
+            api_key="k",
+            max_retries=0,
+            stream_usage=True,
+            timeout=httpx.Timeout(60),
+        )  # type: ignore[arg-type]
+
+    return build
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,29 @@ def _put(key: str):
 
 def _keys(db: sqlite3.Connection) -> list[str]:
     return [key for (key,) in db.execute("SELECT k FROM t ORDER BY k")]
+
+
+class _Held:
+    """Something of a run."""
+
+
+def test_a_job_that_failed_goes_with_its_error(database: SqliteThread):
+    def fail_with(held: _Held) -> weakref.ref[_Held]:
+        def fail(db: sqlite3.Connection) -> None:
+            raise ValueError(repr(held))
+
+        assert isinstance(database.submit(fail).exception(), ValueError)
+        return weakref.ref(held)
+
+    gc.collect()
+    gc.disable()
+    try:
+        left = fail_with(_Held())
+        for _ in range(2):  # the thread keeps its last batch until the next one
+            database.submit(_keys, writes=False).result()
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_a_job_that_fails_is_rolled_back_alone(database: SqliteThread):

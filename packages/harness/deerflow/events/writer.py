@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
@@ -51,6 +52,7 @@ class Topic:
         """Grows when the database may hold what ``writer`` does not."""
         self.deleted = False
         self._waiting: set[asyncio.Future[bool]] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     def notify(self, *, others: bool = False) -> None:
         self.changes += 1
@@ -60,11 +62,28 @@ class Topic:
             if not future.done():
                 future.set_result(True)
 
-    def drop(self, base: int) -> None:
-        """Forget the events of an attempt, if no newer one has begun."""
+    def drop_later(self, writer: EventWriter) -> None:
+        """Forget the events of an attempt after a while, if no newer one has begun."""
+        self._stop_timer()
+        drop = partial(
+            self._drop, writer.base
+        )  # not the writer nor the run's context, which the timer would keep until then
+        self._timer = asyncio.get_running_loop().call_later(KEEP_SECONDS, drop, context=Context())
+
+    def clear(self) -> None:
+        """Forget what is left, since nobody can find it again."""
+        self.writer = None
+        self._stop_timer()
+
+    def _drop(self, base: int) -> None:
         if self.writer is not None and self.writer.base == base:
             self.writer = None
             self.notify(others=True)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def wait(self, until: float) -> bool:
         """Until the next :meth:`notify`, or False at the loop's time ``until``."""
@@ -95,7 +114,7 @@ class Topics(dict[str, Topic]):
     def forget(self, thread_id: str, topic: Topic) -> None:
         if not topic.readers and not topic.executes(None) and self.get(thread_id) is topic:
             del self[thread_id]
-            topic.writer = None
+            topic.clear()
 
 
 class _RefusedError(Exception):
@@ -307,8 +326,8 @@ class EventWriter:
             self.state = None
             self._topic.notify(others=elsewhere)
             self._topics.forget(self.thread_id, self._topic)
-            # Not the writer nor the run's context, which the timer would keep until then.
-            asyncio.get_running_loop().call_later(KEEP_SECONDS, self._topic.drop, self.base, context=Context())
+            if self._topic.writer is self:
+                self._topic.drop_later(self)
 
 
 class Flusher:

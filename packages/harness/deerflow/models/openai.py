@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import httpx2
@@ -48,6 +48,7 @@ from pydantic import BaseModel, PrivateAttr, model_validator
 
 from deerflow.event_loop import Turns
 from deerflow.models.deltas import HAS_FIELDS, SIGNATURES, Deltas, repair_surrogates, signature_of, text_id
+from deerflow.models.derived import Derived
 from deerflow.models.dialects import (
     PLAIN,
     RESULTS_ANSWERED,
@@ -69,9 +70,8 @@ else:
     # Only private attributes here: a mixin that brought the fields along would undo what its sibling made of them.
     _Model = BaseModel
 
-V = TypeVar("V")
-
 PATH = "/chat/completions"
+_LONG_FRAGMENT = 256
 USAGE = "stream_options"
 """Parameter that asks for the usage of a stream; some servers refuse it."""
 SILENCE = httpx2.Timeout(60.0, connect=30.0)
@@ -81,50 +81,10 @@ WHOLE_ANSWER = httpx2.Timeout(600.0, connect=30.0)
 CHUNK_TIMEOUT = 120.0
 """Seconds without a chunk in a stream that is kept open with comments; LangChain's own default."""
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
-KEPT_BYTES = 4 * 1024 * 1024
-KEPT_TOOLS = 256
 RETURNED_FORMS = ("reasoning_details", "reasoning", "reasoning_content")
 """Fields in which vendors send thoughts; of those that came, the first goes back."""
 POST_OPTIONS: Mapping[str, str] = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
 """Parameters that do not go into the body, by their names as options of the ``openai`` client's ``post``."""
-
-
-class RecentMap(Generic[V]):
-    """A bounded map: what was not used for long goes first.
-
-    Two generations stand in for an ordered list: a hit moves to the young one, a full young one becomes the old one.
-    Each step is one dictionary operation, so threads that share a model need no lock.
-
-    Args:
-        capacity: weight per generation; twice as much is held at most, except for one heavier value.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self._young: dict[Hashable, tuple[V, int]] = {}
-        self._old: dict[Hashable, tuple[V, int]] = {}
-        self._weight = 0
-
-    def get(self, key: Hashable) -> V | None:
-        if (entry := self._young.get(key)) is not None:
-            return entry[0]
-        if (entry := self._old.get(key)) is not None:
-            self.put(key, *entry)
-            return entry[0]
-        return None
-
-    def put(self, key: Hashable, value: V, weight: int = 1) -> None:
-        if self._weight + weight > self.capacity:
-            self._old, self._young, self._weight = self._young, {}, 0
-        self._young[key] = value, weight
-        self._weight += weight
-
-    def __len__(self) -> int:
-        return len(self._young.keys() | self._old.keys())
-
-    def __reduce__(self) -> tuple[type[RecentMap[V]], tuple[int]]:
-        """Copies start empty: a copied model may say the same message in another way."""
-        return type(self), (self.capacity,)
 
 
 class OpenAIWire(_Model):
@@ -133,8 +93,8 @@ class OpenAIWire(_Model):
     The Responses API, ``response_format``, response headers, Azure and injected clients take the parent's way.
     """
 
-    _message_bytes: RecentMap[bytes] = PrivateAttr(default_factory=lambda: RecentMap(KEPT_BYTES))
-    _wire_tools: RecentMap[tuple[object, dict[str, Any]]] = PrivateAttr(default_factory=lambda: RecentMap(KEPT_TOOLS))
+    _message_bytes: Derived[bytes] = PrivateAttr(default_factory=Derived[bytes])
+    _wire_tools: Derived[dict[str, Any]] = PrivateAttr(default_factory=Derived[dict[str, Any]])
     """Converted tools, each with what it was made from, whose id stays its own as long as it is kept."""
 
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = PrivateAttr(default_factory=WeakKeyDictionary)
@@ -251,10 +211,16 @@ class OpenAIWire(_Model):
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
+        long_arguments = _take_long_arguments(chunk)
         generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        delta = chunk["choices"][0]["delta"] if generation is not None and chunk.get("choices") else None
-        if generation is not None and delta and (kept := delta.get("kept")):
+        if generation is None:
+            return None
+        delta = chunk["choices"][0]["delta"] if chunk.get("choices") else None
+        if delta and (kept := delta.get("kept")):
             self._keep(generation.message, kept)
+        if any(long_arguments) and isinstance(generation.message, AIMessageChunk):
+            for call, text in zip(generation.message.tool_call_chunks, long_arguments, strict=False):
+                call["args"] = text or call["args"]
         return generation
 
     def _create_chat_result(
@@ -395,14 +361,12 @@ class OpenAIWire(_Model):
         Bytes are joined: equal messages have equal bytes, so a longer history begins with the shorter one's.
         """
         keys = [(self.model_name, message_key(message)) for message in messages]
-        keeps = bool(kwargs.get("tools"))  # without any, it is asked once: a title, a summary, what to remember
-        parts: list[Any] = [self._message_bytes.get(key) for key in keys]
+        parts: list[Any] = list(map(self._message_bytes.get, messages, keys))
         missing = [index for index, part in enumerate(parts) if part is None]
         payload = self._get_request_payload([messages[index] for index in missing], stop=stop, **kwargs)
         for index, wire in zip(missing, payload.pop("messages"), strict=True):
             part = parts[index] = to_json(wire)
-            if keeps:
-                self._message_bytes.put(keys[index], part, len(part))
+            self._message_bytes.put(messages[index], keys[index], part)
         options: dict[str, Any] = {"security": {"bearer_auth": True}}
         for name, option in POST_OPTIONS.items():
             if (value := payload.pop(name, None)) is not None:
@@ -439,16 +403,16 @@ class OpenAIWire(_Model):
     def _wire_tool(self, tool: Any, strict: bool | None) -> dict[str, Any]:
         if isinstance(tool, dict):
             return tool
-        key: tuple[object, ...] = (id(tool), strict)
+        key: tuple[object, ...] = (strict,)
         if isinstance(tool, BaseTool):  # which is converted again when it has changed
             key += (tool.name, tool.description, id(tool.args_schema), repr(tool.extras), repr(tool.metadata))
-        known = self._wire_tools.get(key)
+        known = self._wire_tools.get(tool, key)
         if known is None:
             bound = super().bind_tools([tool], strict=strict)
             assert isinstance(bound, RunnableBinding)
-            known = tool, bound.kwargs["tools"][0]
-            self._wire_tools.put(key, known)
-        return known[1]
+            known = bound.kwargs["tools"][0]
+            self._wire_tools.put(tool, key, known)
+        return known
 
 
 class OpenAIChatModel(OpenAIWire, ChatOpenAI):
@@ -503,6 +467,31 @@ def _take_malformed_calls(message: Any) -> list[InvalidToolCall]:
         invalid_tool_call(name=call.function.name, args=call.function.arguments, id=call.id, error=error)
         for call in malformed
     ]
+
+
+def _take_long_arguments(chunk: Mapping[str, Any]) -> list[str]:
+    """Take long fragments of arguments out of a chunk: a text for each of its calls, empty where nothing was taken.
+
+    LangChain tries to complete each fragment to JSON, in a time that grows with the square of its length: 16 s for 60 kB.
+    """
+    delta = (chunk.get("choices") or [{}])[0].get("delta") or {}
+    taken: list[str] = []
+    for call in delta.get("tool_calls") or ():
+        function = call.get("function") or {}
+        text = function.get("arguments") or ""
+        is_long = len(text) > _LONG_FRAGMENT and not _is_json(text)
+        taken.append(text if is_long else "")
+        if is_long:
+            function["arguments"] = ""
+    return taken
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_no_object(arguments: Any) -> bool:

@@ -41,7 +41,9 @@ PRAGMA synchronous = NORMAL;
 PRAGMA busy_timeout = 10000;
 PRAGMA foreign_keys = ON;
 PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -512;
 """
+"""A quarter of the usual 2 MB of pages for each connection: what is read again is in the memory of the kernel."""
 _LOG_BYTES = 512 << 10
 """So long the log becomes before it goes back into the file: by default that is counted in pages, of 4096 bytes."""
 
@@ -114,8 +116,9 @@ class SqliteThread:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="deerflow-sqlite", daemon=True)
                 self._thread.start()
-            self._tasks.put(task)
-        return task.future
+            future = task.future
+            self._tasks.put(task)  # which may settle it at once
+        return future
 
     def close(self) -> None:
         """Finish what is queued and close. Idempotent."""
@@ -269,16 +272,23 @@ def _run_batch(connection: sqlite3.Connection, batch: list[_Task[Any]], path: st
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         for task in batch:
-            task.future.set_exception(explanation(error, path))
+            _settle(task, None, error, path)
         return
     finally:
         if durable:
             connection.execute("PRAGMA synchronous = NORMAL")
-    for task, result, failure in outcomes:
-        if failure is None:
-            task.future.set_result(result)
-        else:
-            task.future.set_exception(explanation(failure, path))
+    while outcomes:
+        _settle(*outcomes.pop(0), path)
+
+
+def _settle(task: _Task[Any], result: Any, failure: Exception | None, path: str) -> None:
+    """Set the task's future and take it from the task, which the traceback of its own error holds: a cycle otherwise."""
+    future = task.future
+    del task.future
+    if failure is None:
+        future.set_result(result)
+    else:
+        future.set_exception(explanation(failure, path))
 
 
 def _run(connection: sqlite3.Connection, task: _Task[Any], *, savepoint: bool) -> tuple[Any, Exception | None]:

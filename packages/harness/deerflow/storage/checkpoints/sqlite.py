@@ -39,7 +39,7 @@ T = TypeVar("T")
 _HELD_SECONDS = 0.02
 """How long what a task wrote may wait for the checkpoint that it leads to, for the sake of one commit. It comes at once,
 unless the task has siblings that still run. So waits what a run begins with: no node runs before the next checkpoint."""
-_MEMO_BYTES = 6 << 20
+_MEMO_BYTES = 3 << 20
 _OBJECT_BYTES = 13 << 10
 """Memory of a message besides its text, with what steps have made of it, which stays as long as it does."""
 

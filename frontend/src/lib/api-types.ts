@@ -3092,7 +3092,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description Something that does not work here, and what to do.
+         * @description Something that does not work here, and what to do. A page words it by ``code`` and ``values``.
          */
         Problem: {
             /** Code */
@@ -3101,6 +3101,13 @@ export interface components {
             sentence: string;
             /** Fix */
             fix: string;
+            /**
+             * Values
+             * @description Of the sentence; `said` is what a program or a service said.
+             */
+            values: {
+                [key: string]: string;
+            };
         };
         /** Profile */
         Profile: {

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from deerflow.mcp.server import McpServer
 
+Reason = Literal["ended", "no_answer"]
+"""Why a session failed, where the sentence is ours."""
+
 
 class McpTool(TypedDict):
     """``policy``: allow, ask or deny, as configured; null: as the guardrail judges. ``called``: the name that agents call it by; null:
@@ -36,7 +39,7 @@ class McpTool(TypedDict):
 
 
 class McpServerState(TypedDict):
-    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
+    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line. ``connection``: of the
     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off. ``trusted``: what
     it says of its tools is believed. ``changes``: how many definitions wait for an administrator.
     """
@@ -47,6 +50,8 @@ class McpServerState(TypedDict):
     state: str
     since: str | None
     error: str
+    reason: Reason | None
+    values: dict[str, str]
     connection: Literal["needed", "connected"] | None
     trusted: bool
     changes: int
@@ -70,6 +75,8 @@ def state_of(
         "state": server.state if server else "off",
         "since": server.since.isoformat() if server else None,
         "error": server.error if server else "",
+        "reason": server.reason if server else None,
+        "values": server.values if server else {},
         "connection": ("connected" if is_connected else "needed") if entry.is_own else None,
         "trusted": entry.trusted,
         "changes": changes,

@@ -20,7 +20,8 @@ export function DropdownMenu(props: ComponentProps<typeof Primitive.Root>) {
 }
 
 export function DropdownMenuTrigger(props: ComponentProps<typeof Primitive.Trigger>) {
-  return <Primitive.Trigger ref={useContext(Opener).set} {...props} />;
+  const { set } = useContext(Opener);
+  return <Primitive.Trigger ref={set} {...props} />;
 }
 
 function Portal(props: ComponentProps<typeof Primitive.Portal>) {

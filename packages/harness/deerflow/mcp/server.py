@@ -44,9 +44,8 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp import McpPrompt
+from deerflow.mcp import McpPrompt, Reason
 from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall, is_web_address
-from deerflow.mcp.states import Reason
 from deerflow.mcp.transport import Streams
 from deerflow.mcp.wire import shown
 from deerflow.sandbox.interface import WORKSPACE

@@ -17,10 +17,10 @@ from typing_extensions import TypedDict
 from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
-from deerflow.mcp import COMMAND, McpPrompt
+from deerflow.mcp import COMMAND, McpPrompt, Reason
 from deerflow.mcp.definitions import Offer, names_of, offer_of
 from deerflow.mcp.pins import McpChange, Pins
-from deerflow.mcp.states import McpServerState, McpTool, Reason, state_of, tools_shown
+from deerflow.mcp.states import McpServerState, McpTool, state_of, tools_shown
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.spawner import Spawner
 from deerflow.security.text import inline

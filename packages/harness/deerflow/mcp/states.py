@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import EMPTY
+from deerflow.mcp import Reason
 from deerflow.mcp.definitions import Change, Offer, plain_name
 from deerflow.mcp.pins import Pins
 from deerflow.security.door import harmless
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from mcp_types import Tool
 
     from deerflow.mcp.server import McpServer
-
-Reason = Literal["ended", "no_answer"]
-"""Why a session failed, where the sentence is ours."""
 
 
 class McpTool(TypedDict):

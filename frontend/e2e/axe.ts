@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import type { Page } from "@playwright/test";
+import { expect, type Browser, type Page } from "@playwright/test";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -17,4 +17,27 @@ export async function violations(page: Page, only?: string[]): Promise<string[]>
     const found = await axe.run({ exclude: [["[data-separator]"]] }, runOnly ? { runOnly } : {});
     return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
   }, only);
+}
+
+/** A page of this size and language; `check` looks at its state in light and dark. */
+export async function looker(browser: Browser, mobile: boolean, locale = "en-US") {
+  const viewport = mobile ? { width: 375, height: 812 } : { width: 1360, height: 860 };
+  const context = await browser.newContext({
+    viewport,
+    isMobile: mobile,
+    hasTouch: mobile,
+    bypassCSP: true,
+    locale,
+  });
+  const page = await context.newPage();
+  const check = async (where: string) => {
+    await page.waitForTimeout(600); // colours fade
+    expect.soft(await violations(page), where).toEqual([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await expect(page.locator("html")).toHaveClass(/\bdark\b/);
+    await page.waitForTimeout(600);
+    expect.soft(await violations(page, ["color-contrast"]), `${where}, dark`).toEqual([]);
+    await page.emulateMedia({ colorScheme: "light" });
+  };
+  return { context, page, check };
 }

@@ -36,6 +36,7 @@ export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<
     web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
     skills: { en: () => import("./messages/en/skills"), zh: () => import("./messages/zh/skills") },
     agents: { en: () => import("./messages/en/agents"), zh: () => import("./messages/zh/agents") },
+    sandbox: { en: () => import("./messages/en/sandbox"), zh: () => import("./messages/zh/sandbox") },
     server: { en: () => import("./messages/en/server"), zh: () => import("./messages/zh/server") },
   };
 
@@ -56,6 +57,8 @@ export function useLocale(): [Locale, (locale: Locale) => void] {
 
 /** Texts of a feature: `useT("chat")("stop")`. */
 export const useT = useTranslations;
+/** All texts that are there, for what is looked up by a code of the server (`worded`). */
+export const useWords = useMessages;
 
 /** Only the language in use is loaded; until another one is there, the page stays in the one before. */
 export function LocaleProvider({ children }: { children: ReactNode }) {

@@ -2537,7 +2537,7 @@ export interface components {
         };
         /**
          * McpServerState
-         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
+         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line. ``connection``: of the
          *     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off. ``trusted``: what
          *     it says of its tools is believed. ``changes``: how many definitions wait for an administrator.
          */
@@ -2554,6 +2554,12 @@ export interface components {
             since: string | null;
             /** Error */
             error: string;
+            /** Reason */
+            reason: ("ended" | "no_answer") | null;
+            /** Values */
+            values: {
+                [key: string]: string;
+            };
             /** Connection */
             connection: ("needed" | "connected") | null;
             /** Trusted */
@@ -2601,13 +2607,19 @@ export interface components {
         };
         /**
          * McpTrial
-         * @description ``state``: ready or failed. ``log``: what the server has written, and what went wrong.
+         * @description ``state``: ready or failed, with ``error``, ``reason`` and ``values`` as in :class:`McpServerState`. ``log``: what the server has written, and what went wrong.
          */
         McpTrial: {
             /** State */
             state: string;
             /** Error */
             error: string;
+            /** Reason */
+            reason: ("ended" | "no_answer") | null;
+            /** Values */
+            values: {
+                [key: string]: string;
+            };
             /** Tools */
             tools: components["schemas"]["McpTool"][];
             /** Log */
@@ -3092,7 +3104,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description Something that does not work here, and what to do.
+         * @description Something that does not work here, and what to do. A page words it by ``code`` and ``values``.
          */
         Problem: {
             /** Code */
@@ -3101,6 +3113,13 @@ export interface components {
             sentence: string;
             /** Fix */
             fix: string;
+            /**
+             * Values
+             * @description Of the sentence; `said` is what a program or a service said.
+             */
+            values: {
+                [key: string]: string;
+            };
         };
         /** Profile */
         Profile: {

@@ -1,11 +1,33 @@
+"use client";
 import { Check, ChevronRight, Circle } from "lucide-react";
 import { DropdownMenu as Primitive } from "radix-ui";
-import type { ComponentProps } from "react";
+import { createContext, useContext, useMemo, useState, type ComponentProps } from "react";
 import { cn } from "@/lib/cn";
+import { landmarkOf } from "./landmark";
 import { floating, menuItem } from "./layer";
 
-export const DropdownMenu = Primitive.Root;
-export const DropdownMenuTrigger = Primitive.Trigger;
+const Opener = createContext<{ place?: Element; set: (opener: Element | null) => void }>({ set: () => {} });
+
+/** Does not hide the rest of the page from readers of the screen: what is hidden could still have the focus. */
+export function DropdownMenu(props: ComponentProps<typeof Primitive.Root>) {
+  const [opener, set] = useState<Element | null>(null);
+  const value = useMemo(() => ({ place: opener ? landmarkOf(opener) : undefined, set }), [opener]);
+  return (
+    <Opener value={value}>
+      <Primitive.Root modal={false} {...props} />
+    </Opener>
+  );
+}
+
+export function DropdownMenuTrigger(props: ComponentProps<typeof Primitive.Trigger>) {
+  const { set } = useContext(Opener);
+  return <Primitive.Trigger ref={set} {...props} />;
+}
+
+function Portal(props: ComponentProps<typeof Primitive.Portal>) {
+  return <Primitive.Portal container={useContext(Opener).place} {...props} />;
+}
+
 export const DropdownMenuRadioGroup = Primitive.RadioGroup;
 export const DropdownMenuSub = Primitive.Sub;
 
@@ -16,9 +38,9 @@ const surface = cn(
 
 export function DropdownMenuContent({ className, ...rest }: ComponentProps<typeof Primitive.Content>) {
   return (
-    <Primitive.Portal>
+    <Portal>
       <Primitive.Content sideOffset={6} collisionPadding={8} className={cn(surface, className)} {...rest} />
-    </Primitive.Portal>
+    </Portal>
   );
 }
 
@@ -97,13 +119,13 @@ export function DropdownMenuSubTrigger({
 
 export function DropdownMenuSubContent({ className, ...rest }: ComponentProps<typeof Primitive.SubContent>) {
   return (
-    <Primitive.Portal>
+    <Portal>
       <Primitive.SubContent
         sideOffset={4}
         collisionPadding={8}
         className={cn(surface, className)}
         {...rest}
       />
-    </Primitive.Portal>
+    </Portal>
   );
 }

@@ -1,6 +1,8 @@
+"use client";
 import { Check, ChevronDown } from "lucide-react";
 import { Select as Primitive } from "radix-ui";
 import type { ComponentProps } from "react";
+import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { fieldClasses } from "./input";
 import { floating, menuItem } from "./layer";
@@ -26,22 +28,26 @@ export function SelectTrigger({ className, children, ...rest }: ComponentProps<t
   );
 }
 
+/** While it is open, Radix holds the focus in it and hides the rest of the page: a modal dialog, which is what it says it is. */
 export function SelectContent({ className, children, ...rest }: ComponentProps<typeof Primitive.Content>) {
+  const t = useT("common");
   return (
     <Primitive.Portal>
-      <Primitive.Content
-        position="popper"
-        sideOffset={6}
-        collisionPadding={8}
-        className={cn(
-          floating,
-          "max-h-(--radix-select-content-available-height) min-w-(--radix-select-trigger-width) overflow-hidden p-1",
-          className,
-        )}
-        {...rest}
-      >
-        <Primitive.Viewport>{children}</Primitive.Viewport>
-      </Primitive.Content>
+      <div role="dialog" aria-modal aria-label={t("choices")} className="fixed inset-0 z-50 empty:hidden">
+        <Primitive.Content
+          position="popper"
+          sideOffset={6}
+          collisionPadding={8}
+          className={cn(
+            floating,
+            "max-h-(--radix-select-content-available-height) min-w-(--radix-select-trigger-width) overflow-hidden p-1",
+            className,
+          )}
+          {...rest}
+        >
+          <Primitive.Viewport>{children}</Primitive.Viewport>
+        </Primitive.Content>
+      </div>
     </Primitive.Portal>
   );
 }

@@ -1,9 +1,10 @@
 "use client";
 import { Tooltip as Primitive } from "radix-ui";
-import { createContext, use, type ComponentProps, type ReactNode } from "react";
+import { createContext, use, useRef, useState, type ComponentProps, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { shortcutLabel } from "@/lib/shortcuts";
 import { Kbd } from "./kbd";
+import { landmarkOf } from "./landmark";
 
 const Provided = createContext(false);
 
@@ -24,9 +25,13 @@ function Tooltip(props: ComponentProps<typeof Primitive.Root>) {
 
 const TooltipTrigger = Primitive.Trigger;
 
-function TooltipContent({ className, ...rest }: ComponentProps<typeof Primitive.Content>) {
+interface TooltipContentProps extends ComponentProps<typeof Primitive.Content> {
+  place: Element | undefined;
+}
+
+function TooltipContent({ place, className, ...rest }: TooltipContentProps) {
   return (
-    <Primitive.Portal>
+    <Primitive.Portal container={place}>
       <Primitive.Content
         sideOffset={6}
         collisionPadding={8}
@@ -50,10 +55,17 @@ export interface SimpleTooltipProps {
 }
 
 export function SimpleTooltip({ label, shortcut, side, children }: SimpleTooltipProps) {
+  const trigger = useRef<HTMLButtonElement>(null);
+  const [place, setPlace] = useState<Element>();
+  const onOpenChange = (open: boolean) => {
+    if (open && trigger.current) setPlace(landmarkOf(trigger.current));
+  };
   return (
-    <Tooltip>
-      <TooltipTrigger asChild>{children}</TooltipTrigger>
-      <TooltipContent side={side}>
+    <Tooltip onOpenChange={onOpenChange}>
+      <TooltipTrigger ref={trigger} asChild>
+        {children}
+      </TooltipTrigger>
+      <TooltipContent place={place} side={side}>
         {label}
         {shortcut && (
           <Kbd className="border-background/25 bg-background/15 text-background">

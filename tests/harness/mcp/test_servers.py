@@ -91,6 +91,15 @@ async def test_a_dead_server_costs_its_own_tools_only_and_says_why(world: World)
     assert "carrier-pigeon" in (await world.state("odd"))["error"]
 
 
+async def test_a_page_can_word_why_a_program_does_not_work(world: World) -> None:
+    said = {"command": "sh", "args": ["-c", "echo no key is set >&2; exit 3"], "isolation": "host"}
+    await world.tools({"ends": said, "gone": {"command": "/no/such/program", "isolation": "host"}})
+    ends, gone = await world.state("ends"), await world.state("gone")
+    assert (ends["reason"], ends["values"]) == ("ended", {"said": "no key is set"})
+    assert ends["error"].endswith("no key is set")
+    assert (gone["reason"], gone["values"]) == (None, {})
+
+
 async def test_a_missing_variable_is_named(world: World) -> None:
     world.config = AppConfig.model_validate(
         {

@@ -43,10 +43,10 @@ from deerflow.sandbox.isolation.probe import CAUSES, classify
         ("userns launcher: new user namespace: Operation not permitted", "userns-denied"),
         ("bwrap: Unknown option --disable-userns", "disable-userns-unsupported"),
         ("bwrap: Unknown option --ro-bind-fd", "bwrap-too-old"),
-        ("bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system", "disable-userns-unsupported"),
+        ("bwrap: cannot open /proc/sys/user/max_user_namespaces: Read-only file system", "proc-sys-read-only"),
         (
             "userns launcher: [Errno 30] Read-only file system: '/proc/sys/user/max_user_namespaces'",
-            "disable-userns-unsupported",
+            "proc-sys-read-only",
         ),
         ("bwrap: unshare user ns: Operation not permitted", "userns-denied"),
         ("bwrap: unmount old root: Operation not permitted", "mount-denied"),
@@ -116,6 +116,14 @@ def test_features_are_given_up_one_by_one(tmp_path: Path) -> None:
     assert replace(found.features, stage=False) == replace(
         launcher.features, bind_fd=False, disable_userns=False, fresh_proc=False
     )
+
+
+def test_a_page_can_word_a_cause_by_its_code_and_show_what_was_said(tmp_path: Path) -> None:
+    assert len({cause.code for cause in CAUSES}) == len({cause.sentence for cause in CAUSES}) == len(CAUSES)
+    report, _ = examine_namespaces("bwrap", picky(tmp_path, ("bind_fd", "bwrap: odd\n thing")), drops_root=False)
+    [problem] = report.problems
+    assert (problem.code, problem.values) == ("failed", {"said": "bwrap: odd thing"})
+    assert problem.sentence == "The sandbox could not be started. It said: bwrap: odd thing"
 
 
 def test_what_cannot_be_given_up_fails_with_words_and_a_remedy(tmp_path: Path) -> None:

@@ -34,22 +34,25 @@ export function ArtifactPanel({
     <section
       aria-label={t("panel")}
       data-file={path || undefined}
-      className={cn("@container flex h-full min-h-0 min-w-0 flex-col bg-background", className)}
+      className={cn("h-full min-h-0 min-w-0 bg-background", className)}
     >
-      <Suspense fallback={<Waiting />}>
-        {path === "" ? (
-          <FileLists threadId={threadId} onPath={onPath} onClose={onClose} />
-        ) : (
-          <FileView
-            key={`${threadId} ${path}`}
-            threadId={threadId}
-            path={path}
-            onPath={onPath}
-            onClose={onClose}
-            onTellAgent={onTellAgent}
-          />
-        )}
-      </Suspense>
+      {/* Not the section itself: menus stand in it, and some browsers place what is fixed by the container. */}
+      <div className="@container flex h-full flex-col">
+        <Suspense fallback={<Waiting />}>
+          {path === "" ? (
+            <FileLists threadId={threadId} onPath={onPath} onClose={onClose} />
+          ) : (
+            <FileView
+              key={`${threadId} ${path}`}
+              threadId={threadId}
+              path={path}
+              onPath={onPath}
+              onClose={onClose}
+              onTellAgent={onTellAgent}
+            />
+          )}
+        </Suspense>
+      </div>
     </section>
   );
 }

@@ -45,7 +45,7 @@ export function ContextGauge() {
           </svg>
         </PopoverTrigger>
       </SimpleTooltip>
-      <PopoverContent align="end" className="w-80">
+      <PopoverContent align="end" className="w-80" aria-label={name}>
         <Suspense fallback={<Spinner className="mx-auto my-8" />}>
           <ContextTable threadId={threadId} onClose={() => setOpen(false)} />
         </Suspense>

@@ -33,7 +33,7 @@ export default function AgentPicker({ agents, current, onPick, onClosed }: Agent
   const name = current ? current.name : t("agentDefault");
   const isListed = !current || agents.some((one) => one.name === current.name);
   return (
-    <DropdownMenu modal={false}>
+    <DropdownMenu>
       <DropdownMenuTrigger asChild>
         <Button
           variant="ghost"

@@ -33,7 +33,7 @@ export function ModePicker({ choice, open, onOpenChange, onClosed }: ModePickerP
   const { mode, effort } = choice.settings;
   const Icon = ICONS[mode];
   return (
-    <DropdownMenu modal={false} open={open} onOpenChange={onOpenChange}>
+    <DropdownMenu open={open} onOpenChange={onOpenChange}>
       <DropdownMenuTrigger asChild>
         <Button
           variant="ghost"

@@ -33,6 +33,9 @@ function setDirection(node: Node, dir: string) {
   node.properties = { ...node.properties, dir };
   const inside = (part: Node) => {
     if (PARTS.has(part.tagName ?? "")) part.properties = { ...part.properties, dir };
+    // An empty head names no column: read out, it is a cell like others.
+    if (part.tagName === "th" && !part.children?.length)
+      part.properties = { ...part.properties, role: "cell" };
     part.children?.forEach(inside);
   };
   node.children?.forEach(inside);

@@ -63,3 +63,8 @@ it("a table and a list have one direction, whatever script a cell is in", () => 
   expect(dirs("ul, ul > li")).toEqual(["rtl", "rtl", "rtl"]);
   expect(dirs("ol, ol > li")).toEqual(["ltr", "ltr", "ltr"]);
 });
+
+it("a head of a table without words is a cell", () => {
+  const heads = drawn("| | Sends |\n|---|---|\n| mail | yes |").querySelectorAll("th");
+  expect([...heads].map((head) => head.getAttribute("role"))).toEqual(["cell", null]);
+});

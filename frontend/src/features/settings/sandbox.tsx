@@ -1,7 +1,8 @@
 "use client";
 import { useQuery } from "@tanstack/react-query";
 import { ShieldAlert, ShieldCheck, TriangleAlert } from "lucide-react";
-import { useLocale, useT } from "@/i18n";
+import { LateTexts, useLocale, useT, useWords } from "@/i18n";
+import { worded } from "@/i18n/worded";
 import { formatDuration } from "@/lib/format";
 import { keys } from "@/lib/keys";
 import { Badge } from "@/ui/badge";
@@ -95,15 +96,28 @@ function Problems({ sandbox }: { sandbox: Sandbox }) {
   const t = useT("settings.sandbox");
   return (
     <Group title={t("why")}>
-      <Panel role="list">
-        {sandbox.problems.map((problem) => (
-          <div key={problem.code} role="listitem" className="px-4 py-3 text-[13px] leading-relaxed sm:px-5">
-            <p>{problem.sentence}</p>
-            <p className="text-muted-foreground">{problem.fix}</p>
-          </div>
-        ))}
-      </Panel>
+      <LateTexts of="sandbox">
+        <Panel role="list">
+          {sandbox.problems.map((problem) => (
+            <Problem key={problem.code} {...problem} />
+          ))}
+        </Panel>
+      </LateTexts>
     </Group>
+  );
+}
+
+/** What a program or a service said stands below in its own words. */
+function Problem({ code, sentence, fix, values }: Sandbox["problems"][number]) {
+  const [locale] = useLocale();
+  const words = useWords().sandbox;
+  const said = code in words.problem && values.said;
+  return (
+    <div role="listitem" className="px-4 py-3 text-[13px] leading-relaxed sm:px-5">
+      <p>{worded(locale, words.problem, { code, values, detail: sentence })}</p>
+      {said && <p className="font-mono text-xs leading-relaxed break-words">{said}</p>}
+      <p className="text-muted-foreground">{worded(locale, words.fix, { code, values, detail: fix })}</p>
+    </div>
   );
 }
 

@@ -15,7 +15,7 @@ export function AccountMenu({ small = false, onArchived }: { small?: boolean; on
   const { data: account } = useAccount();
   const name = account?.email ?? t("account");
   return (
-    <DropdownMenu modal={false}>
+    <DropdownMenu>
       <DropdownMenuTrigger asChild>
         <button
           type="button"

@@ -111,7 +111,7 @@ export function ThreadRow(props: ThreadRowProps) {
           <StateMark thread={thread} />
         </span>
       </a>
-      <DropdownMenu modal={false} open={menu} onOpenChange={setMenu}>
+      <DropdownMenu open={menu} onOpenChange={setMenu}>
         <DropdownMenuTrigger asChild>
           <Button
             variant="ghost"

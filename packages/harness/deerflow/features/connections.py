@@ -217,7 +217,7 @@ class ConnectionService:
                     reason="odd_characters",
                 )
         if meant[0] and not _is_address(meant[0]):
-            text = "Give the address as http://… or https://…, without a name or a password."
+            text = "Start the address with http:// or https://, without a name or a password."
             raise InvalidRequestError(text, reason="address_invalid")
         base_url = _found(provider, meant, key)
         made = {"API_KEY": key, "BASE_URL": base_url, "MODEL": names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from typing_extensions import TypedDict
 
@@ -23,6 +24,9 @@ TRUSTED = "mcp_trusted"
 
 DESTINATION = "mcp_destination"
 """Another one: the host of the server's address, or the name of a server that is a program."""
+
+Reason = Literal["ended", "no_answer"]
+"""Why a session failed, where the sentence is ours."""
 
 
 class McpPromptArgument(TypedDict):

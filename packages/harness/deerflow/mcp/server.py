@@ -44,7 +44,7 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp import McpPrompt
+from deerflow.mcp import McpPrompt, Reason
 from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall, is_web_address
 from deerflow.mcp.transport import Streams
 from deerflow.mcp.wire import shown
@@ -92,6 +92,9 @@ class McpServer:
         self.config = config
         self.state: State = "starting"
         self.error = ""
+        self.reason: Reason | None = None
+        """For a page that words the error itself; None: it is the server's own, or a library's."""
+        self.values: dict[str, str] = {}
         self.since = datetime.now(UTC)
         self.tools: tuple[Tool, ...] = ()
         self.prompts: list[McpPrompt] = []
@@ -126,15 +129,16 @@ class McpServer:
             began = clock()
             try:
                 await self._session()
-                why = ""
+                why, reason = "", None
             except Exception as error:
+                reason = _reason(error)
                 why = ": ".join(filter(None, (_text(error).rstrip("."), self._wrote))).strip()
             finally:
                 self._client = None
                 self._opened.clear()
                 self._lost.set()
             was_ready = self.state == "ready"
-            self._become("starting" if was_ready or not why else "failed", why)
+            self._become("starting" if was_ready or not why else "failed", why, reason)
             if why:
                 logger.warning("MCP server %s: %s", self.name, why)
                 self.log.append(why)
@@ -327,8 +331,9 @@ class McpServer:
         reopens, self._reopens = self._reopens, False
         return reopens
 
-    def _become(self, state: State, error: str = "") -> None:
+    def _become(self, state: State, error: str = "", reason: Reason | None = None) -> None:
         self.state, self.error, self.since = state, error, datetime.now(UTC)
+        self.reason, self.values = reason, {"said": self._wrote} if reason else {}
         if state != "starting":
             self.tried.set()
 
@@ -352,9 +357,21 @@ async def _roots(context: object) -> ListRootsResult:
     return ListRootsResult(roots=[Root(uri=FileUrl(f"file://{WORKSPACE}"), name="workspace")])
 
 
-def _text(error: BaseException) -> str:
+def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _reason(error: BaseException) -> Reason | None:
+    error = _first(error)
+    if isinstance(error, TimeoutError):
+        return "no_answer"
+    return "ended" if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED else None
+
+
+def _text(error: BaseException) -> str:
+    error = _first(error)
     if isinstance(error, TimeoutError):
         return "It does not answer."
     if isinstance(error, HTTPStatusError):

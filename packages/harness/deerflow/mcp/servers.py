@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
-from deerflow.mcp import COMMAND, McpPrompt
+from deerflow.mcp import COMMAND, McpPrompt, Reason
 from deerflow.mcp.definitions import Offer, names_of, offer_of
 from deerflow.mcp.pins import McpChange, Pins
 from deerflow.mcp.states import McpServerState, McpTool, state_of, tools_shown
@@ -50,10 +50,12 @@ IDLE_SECONDS = 3600.0
 
 
 class McpTrial(TypedDict):
-    """``state``: ready or failed. ``log``: what the server has written, and what went wrong."""
+    """``state``: ready or failed, with ``error``, ``reason`` and ``values`` as in :class:`McpServerState`. ``log``: what the server has written, and what went wrong."""
 
     state: str
     error: str
+    reason: Reason | None
+    values: dict[str, str]
     tools: list[McpTool]
     log: list[str]
 
@@ -395,12 +397,13 @@ class McpServers:
             task = asyncio.create_task(server.run(), name=f"mcp test of {name}")
             try:
                 await server.tried.wait()
-                state, error = server.state, server.error
+                state, error, reason, values = server.state, server.error, server.reason, server.values
                 tools = tools_shown(name, entry, server.tools, offer_of(entry, server.tools))
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        return {"state": state, "error": error, "tools": tools, "log": list(server.log)}
+        log = list(server.log)
+        return {"state": state, "error": error, "reason": reason, "values": values, "tools": tools, "log": log}
 
     async def _stop(self, keys: list[Key]) -> None:
         ended = [self._running.pop(key) for key in keys]

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import EMPTY
+from deerflow.mcp import Reason
 from deerflow.mcp.definitions import Change, Offer, plain_name
 from deerflow.mcp.pins import Pins
 from deerflow.security.door import harmless
@@ -36,7 +37,7 @@ class McpTool(TypedDict):
 
 
 class McpServerState(TypedDict):
-    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last. ``connection``: of the
+    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line. ``connection``: of the
     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off. ``trusted``: what
     it says of its tools is believed. ``changes``: how many definitions wait for an administrator.
     """
@@ -47,6 +48,8 @@ class McpServerState(TypedDict):
     state: str
     since: str | None
     error: str
+    reason: Reason | None
+    values: dict[str, str]
     connection: Literal["needed", "connected"] | None
     trusted: bool
     changes: int
@@ -70,6 +73,8 @@ def state_of(
         "state": server.state if server else "off",
         "since": server.since.isoformat() if server else None,
         "error": server.error if server else "",
+        "reason": server.reason if server else None,
+        "values": server.values if server else {},
         "connection": ("connected" if is_connected else "needed") if entry.is_own else None,
         "trusted": entry.trusted,
         "changes": changes,

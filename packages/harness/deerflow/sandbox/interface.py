@@ -83,11 +83,15 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason why a provider cannot work here, in words, with its remedy."""
+    """One reason why a provider cannot work here, in words, with its remedy.
+
+    ``values``: of the sentence, for a page that words it by its code; ``said`` is what a program, a service or the system said.
+    """
 
     code: str
     sentence: str
     fix: str
+    values: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
 
 @dataclass(frozen=True, slots=True)

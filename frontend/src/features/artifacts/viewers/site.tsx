@@ -77,7 +77,7 @@ function Network({ on, onChange }: { on: boolean; onChange: (on: boolean) => voi
           {t("network")}
         </Button>
       </PopoverTrigger>
-      <PopoverContent align="end" className="w-72 space-y-3 p-3">
+      <PopoverContent align="end" className="w-72 space-y-3 p-3" aria-label={t("network")}>
         <p className="text-[13px] leading-relaxed text-pretty text-muted-foreground">
           {on ? t("networkOn") : t("networkOff")}
         </p>

@@ -12,6 +12,7 @@ import { useChange, type Server } from "./api";
 import { Changes } from "./changes";
 import { Connection } from "./connection";
 import { isProgram, reachOf, type Entry } from "./entry";
+import { useFailure } from "./failure";
 import { LogDialog } from "./log-dialog";
 import { ServerMenu } from "./server-menu";
 import { ToolRow } from "./tool-row";
@@ -26,6 +27,7 @@ interface ServerCardProps {
 export function ServerCard({ server, entry, onEdit }: ServerCardProps) {
   const t = useT("mcp");
   const change = useChange();
+  const failure = useFailure();
   const [log, setLog] = useState(false);
   const { name } = server;
   const turn = useMutation({
@@ -59,7 +61,7 @@ export function ServerCard({ server, entry, onEdit }: ServerCardProps) {
       </div>
       {isProblem && (
         <p className="text-[13px] leading-relaxed break-words text-destructive">
-          {server.error}{" "}
+          {failure(server)}{" "}
           {entry && (
             <Button
               variant="link"

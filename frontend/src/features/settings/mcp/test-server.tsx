@@ -6,14 +6,16 @@ import { Button } from "@/ui/button";
 import { Note } from "../parts";
 import { testEntry } from "./api";
 import type { Entry } from "./entry";
+import { useFailure } from "./failure";
 import { LogText } from "./log-dialog";
 
 /** Tries a server as it stands in the form, before anything is kept. */
 export function TestServer({ name, entry }: { name: string; entry: Entry }) {
   const t = useT("mcp");
+  const worded = useFailure();
   const test = useMutation({ mutationFn: () => testEntry(name, entry) });
   const { data, error } = test;
-  const failure = error?.message ?? (data && data.state !== "ready" ? data.error : null);
+  const failure = error?.message ?? (data && data.state !== "ready" ? worded(data) : null);
   return (
     <div className="flex min-w-0 flex-col gap-2.5">
       <Button

@@ -2,6 +2,7 @@ export const common = {
   appName: "DeerFlow",
   newChat: "New chat",
   cancel: "Cancel",
+  choices: "Choices",
   close: "Close",
   save: "Save",
   delete: "Delete",

@@ -11,6 +11,7 @@ import { markdown } from "./markdown";
 import type * as mcp from "./mcp";
 import { palette } from "./palette";
 import type * as runs from "./runs";
+import type * as sandbox from "./sandbox";
 import { sections } from "./sections";
 import type * as server from "./server";
 import type * as settings from "./settings";
@@ -29,6 +30,7 @@ export type LateMessages = typeof agents &
   typeof details &
   typeof mcp &
   typeof runs &
+  typeof sandbox &
   typeof server &
   typeof settings &
   typeof skills &

@@ -1,3 +1,5 @@
+import type { components } from "@/lib/api-types";
+
 /** Texts of the settings of MCP servers. */
 export const mcp = {
   add: "Add server",
@@ -46,6 +48,11 @@ export const mcp = {
   disconnectOf: "Disconnect {name}",
   disconnected: "You’re no longer connected to {name}.",
   badAddress: "The server names an address that isn’t a website.",
+  /** By the reason that the server gives. */
+  failure: {
+    ended: "The connection was closed. {said}",
+    no_answer: "It doesn’t answer. {said}",
+  } satisfies Record<NonNullable<components["schemas"]["McpServerState"]["reason"]>, string>,
   tools: "{n, plural, =0 {No tools} one {# tool} other {# tools}}",
   readOnly: "Read-only",
   toolOn: "Use the tool {name}",

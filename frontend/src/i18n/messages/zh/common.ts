@@ -4,6 +4,7 @@ export const common: typeof en.common = {
   appName: "DeerFlow",
   newChat: "新对话",
   cancel: "取消",
+  choices: "选项",
   close: "关闭",
   save: "保存",
   delete: "删除",

@@ -47,6 +47,7 @@ export const mcp: typeof english = {
   disconnectOf: "断开 {name}",
   disconnected: "已断开与 {name} 的连接。",
   badAddress: "服务器给出的地址不是网站。",
+  failure: { ended: "连接已断开。{said}", no_answer: "没有响应。{said}" },
   tools: "{n, plural, =0 {没有工具} other {# 个工具}}",
   readOnly: "只读",
   toolOn: "使用工具 {name}",
@@ -75,7 +76,7 @@ export const mcp: typeof english = {
     onlyThis: "这里只能保留一个名为“{name}”的服务器。",
   },
   name: "名称",
-  nameHint: "作为其工具名称的开头，不能包含空格或斜杠。",
+  nameHint: "用作其工具名称的前缀，不能包含空格或斜杠。",
   type: "类型",
   typeText: {
     stdio: "由 DeerFlow 在独立沙箱中启动的程序。",

@@ -133,7 +133,7 @@ export const server: typeof en.server = {
       cpu: "单进程 CPU 时间",
     },
     unlimited: "不限",
-    enforced: "限制项：{names}",
+    enforced: "已生效的限制：{names}",
     and: "、",
     enforcement: {
       memory: "内存",

@@ -27,11 +27,12 @@ _VERSION = version("deerflow")  # looks it up on the disk
 
 
 class Problem(BaseModel):
-    """Something that does not work here, and what to do."""
+    """Something that does not work here, and what to do. A page words it by ``code`` and ``values``."""
 
     code: str
     sentence: str
     fix: str
+    values: dict[str, str] = Field(description="Of the sentence; `said` is what a program or a service said.")
 
 
 class Limits(BaseModel):

@@ -118,21 +118,25 @@ class ContainerProvider(IsolatingProvider):
                 "engine-missing",
                 f"No container engine answers at {self._engine.socket}: {said}.",
                 "Start Docker or Podman, allow this user to use its socket, or name it: DOCKER_HOST=unix:///path.",
+                {"socket": str(self._engine.socket), "said": said},
             )
         if status == 404:
             return Problem(
                 "image-missing",
                 f"The engine does not have the image {self._image}.",
                 "Build ours with `make docker-sandbox`, or pull yours with `docker pull`, and name it in sandbox.image.",
+                {"image": self._image},
             )
         if "does not exist" in said:
             return Problem(
                 "host-path-unknown",
                 f"The engine's machine does not have our directories where we have them: {said}.",
                 "In a container, set DEER_FLOW_HOST_BASE_DIR to where the machine keeps the data directory.",
+                {"said": said},
             )
         return Problem(
             "container-failed",
             f"A container cannot be a sandbox: {said}.",
             "The image needs bash and Python 3.9 or newer, and the engine a plain bind mount of the data directory.",
+            {"said": said},
         )

@@ -85,7 +85,8 @@ class PodProvider(RemoteProvider):
     def _examine(self) -> tuple[ProbeReport, Launcher | None]:
         if said := self._service.probe("/health"):
             sentence = f"The provisioner at {self._service.url} does not answer: {said}."
-            problem = Problem("provisioner-missing", sentence, "Start it, or correct sandbox.provisioner_url.")
+            fix = "Start it, or correct sandbox.provisioner_url."
+            problem = Problem("provisioner-missing", sentence, fix, {"url": self._service.url, "said": said})
             return ProbeReport(self.name, ok=False, problems=(problem,)), None
         launcher = RemoteLauncher(WARNING)
         return ProbeReport(self.name, ok=True, isolation=launcher.isolation(Policy())), launcher

@@ -153,6 +153,7 @@ class OpenSandboxProvider(RemoteProvider):
         if said := self._service.probe("/sandboxes?pageSize=1"):
             sentence = f"The OpenSandbox service at {self._service.url} does not serve us: {said}."
             fix = "Start it, or correct sandbox.opensandbox_url and sandbox.opensandbox_key."
-            return ProbeReport(self.name, ok=False, problems=(Problem("opensandbox-missing", sentence, fix),)), None
+            problem = Problem("opensandbox-missing", sentence, fix, {"url": self._service.url, "said": said})
+            return ProbeReport(self.name, ok=False, problems=(problem,)), None
         launcher = RemoteLauncher(WARNING)
         return ProbeReport(self.name, ok=True, isolation=launcher.isolation(Policy())), launcher

@@ -27,7 +27,7 @@ from deerflow.sandbox.isolation.plan import (
     refuse_root,
     writable_directories,
 )
-from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, shorten, trial_policy
+from deerflow.sandbox.isolation.probe import NOT_LINUX, PROBE_UID, classify, run_trial, trial_policy
 from deerflow.sandbox.isolation.seccomp import AF_UNIX, NAMESPACED_FAMILIES, UnsupportedArchitectureError, build_filter
 from deerflow.sandbox.provider import IsolatingProvider
 from deerflow.sandbox.session import Launch
@@ -153,6 +153,7 @@ def _too_old(least: int) -> Problem | None:
         "landlock-too-old",
         sentence,
         "Use Linux 6.12 or newer, or run the gateway as root, which gives every thread a user of its own.",
+        {"version": str(version), "least": str(least)},
     )
 
 
@@ -166,10 +167,7 @@ def _try(launcher: LandlockLauncher, uid: int | None) -> Problem | None:
             run = run_trial(argv, descriptors)
             escaped = (workspace.parent / "probe").exists()
     except (OSError, subprocess.SubprocessError, UnsupportedArchitectureError) as error:
-        cause = classify(str(error))
-        return Problem(cause.code, cause.sentence, cause.fix)
+        return classify(str(error)).problem()
     if run.stdout == "ok\n" and not escaped:
         return None
-    cause = classify(run.stderr)
-    said = f"{cause.sentence} It said: {shorten(run.stderr)}"
-    return Problem(cause.code, said, cause.fix)
+    return classify(run.stderr).problem(run.stderr)

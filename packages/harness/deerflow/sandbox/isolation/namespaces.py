@@ -34,7 +34,6 @@ from deerflow.sandbox.isolation.probe import (
     UNKNOWN,
     classify,
     run_trial,
-    shorten,
     trial_policy,
 )
 from deerflow.sandbox.isolation.seccomp import UnsupportedArchitectureError, build_filter
@@ -329,8 +328,7 @@ def examine_namespaces(
             report = ProbeReport(name, ok=True, isolation=launcher.isolation(Policy()), problems=tuple(problems))
             return report, launcher
         cause = classify(complaint)
-        sentence = f"{cause.sentence} It said: {shorten(complaint)}" if cause is UNKNOWN else cause.sentence
-        problems.append(Problem(cause.code, sentence, cause.fix))
+        problems.append(cause.problem(complaint if cause is UNKNOWN else ""))
         if not cause.without or not getattr(launcher.features, cause.without):
             break
         launcher = replace(launcher, features=replace(launcher.features, **{cause.without: False}))

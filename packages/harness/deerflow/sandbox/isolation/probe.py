@@ -30,6 +30,12 @@ class Cause:
     without: str = ""
     """The feature of the recipe to try without."""
 
+    def problem(self, said: str = "") -> Problem:
+        """Return what a person reads; ``said``: the launcher's complaint, where it tells more than the cause."""
+        if not (said := shorten(said)):
+            return Problem(self.code, self.sentence, self.fix)
+        return Problem(self.code, f"{self.sentence} It said: {said}", self.fix, {"said": said})
+
 
 UNPRIVILEGED = (
     "On Ubuntu 23.10 and later install an AppArmor profile with `userns,` for /usr/bin/bwrap or set "
@@ -59,7 +65,7 @@ CAUSES = (
         without="disable_userns",
     ),
     Cause(
-        "disable-userns-unsupported",
+        "proc-sys-read-only",
         r"max_user_namespaces: (permission|read-only|operation)|"
         r"(read-only|permission|operation)[^:]*: '/proc/sys/user/max_user_namespaces'",
         "/proc/sys is read-only here, so nested user namespaces cannot be switched off. The system-call filter refuses them.",

@@ -87,3 +87,9 @@ export function DialogFooter({ className, ...rest }: ComponentProps<"div">) {
     <div className={cn("flex flex-col-reverse gap-2 pt-1 sm:flex-row sm:justify-end", className)} {...rest} />
   );
 }
+
+/** For `onOpenAutoFocus`: not its first button, which would show its tooltip at once, and that would take the first Escape. */
+export function focusItself(event: Event) {
+  event.preventDefault();
+  (event.currentTarget as HTMLElement).focus();
+}

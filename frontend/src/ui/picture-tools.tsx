@@ -5,7 +5,7 @@ import { LateTexts, useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { downloadBlob } from "@/lib/export";
 import { request } from "@/lib/http";
-import { Dialog, DialogTitle, FloatingContent } from "./dialog";
+import { Dialog, DialogTitle, FloatingContent, focusItself } from "./dialog";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "./dropdown-menu";
 import { IconButton } from "./icon-button";
 import { toast } from "./toast";
@@ -59,6 +59,7 @@ function Tools({ source, name, alt }: PictureToolsProps) {
       <Dialog open={open} onOpenChange={setOpen}>
         <FloatingContent
           aria-describedby={undefined}
+          onOpenAutoFocus={focusItself}
           className="fixed inset-2 z-50 flex flex-col overflow-hidden rounded-2xl bg-popover text-popover-foreground shadow-float outline-none sm:inset-6"
         >
           <Large source={source} alt={alt} />

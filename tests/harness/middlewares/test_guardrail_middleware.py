@@ -163,6 +163,8 @@ async def test_each_call_waits_for_its_own_decision_and_its_siblings_run_once(st
     assert MADE == ["look", "d:", "z:hi"]
     by_id = {message.tool_call_id[-1]: message for message in results}
     assert by_id["0"].text == "sent to z"
+    assert by_id["0"].additional_kwargs["decision"] == {"type": "edit", "args": {"to": "z", "text": "hi"}}
+    assert by_id["3"].additional_kwargs["decision"] == {"type": "respond", "message": "c knows already"}
     assert "rejected this call" in by_id["2"].text and "not to b" in by_id["2"].text and by_id["2"].status == "error"
     assert (
         by_id["3"].text == "The user answered instead of the call, which was not made:\nc knows already"

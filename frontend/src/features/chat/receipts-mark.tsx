@@ -19,7 +19,7 @@ const LOOKS: Partial<Record<Verification, { icon: typeof BadgeCheck; tone: strin
 export function ReceiptsMark({ threadId, turn }: { threadId: string; turn: Turn }) {
   const t = useT("chat.receipts");
   const [open, setOpen] = useState(false);
-  const { runId, verification } = turn;
+  const { lastRunId: runId, verification } = turn;
   const worked = verification !== null || turn.steps.some((part) => part.kind === "tool");
   if (!runId || turn.state === "running" || turn.clarification || !worked) return null;
   const { icon: Icon, tone } = (verification && LOOKS[verification]) ?? {

@@ -40,6 +40,7 @@ describe("facts of runs", () => {
     ];
     const facts = factsOf(newestFirst);
     expect(facts.get("r1")).toMatchObject({ status: "success", input: 20, output: 10, cost: 1 });
+    expect(facts.get("r1")?.lastRunId).toBe("r2");
     expect([...facts.keys()]).toEqual(["r1", "r3"]);
   });
 });

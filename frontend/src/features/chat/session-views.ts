@@ -107,6 +107,7 @@ const joined = (one: RunFacts, next: RunFacts): RunFacts => ({
 
 const factOf = (run: Run): RunFacts => ({
   runId: run.run_id,
+  lastRunId: run.run_id,
   status: run.status as RunFacts["status"],
   stopReason: run.stop_reason,
   error: run.error,

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { countFailed, countWork, hasFailed, segmentsOf, splitRunning, waitsItsTurn } from "./steps-summary";
+import {
+  countFailed,
+  countNotMade,
+  countWork,
+  hasFailed,
+  segmentsOf,
+  splitRunning,
+  waitsItsTurn,
+} from "./steps-summary";
 import { callWith } from "./test-session";
 import type { Part, ToolCall } from "./turns";
 
@@ -39,6 +47,17 @@ it("what waits for a decision was not done, and its reason stands beside it", ()
   ];
   expect(countWork(parts)).toEqual([{ work: "read", count: 1 }]);
   expect(ids(splitRunning(parts).current)).toEqual(["why", "2", "3"]);
+});
+
+it("what was not allowed was not done, and has not failed", () => {
+  const rejected = { code: "rejected", detail: "" };
+  const parts = [
+    tool("1", {}),
+    tool("2", { status: "error", result: "Error: the user rejected this call", cause: rejected }),
+    tool("3", { decision: "respond", result: "Error: I know already" }),
+  ];
+  expect(countWork(parts)).toEqual([{ work: "command", count: 1 }]);
+  expect([countFailed(parts), countNotMade(parts)]).toEqual([0, 2]);
 });
 
 describe("hasFailed", () => {

@@ -44,11 +44,11 @@ export interface Count {
   count: number;
 }
 
-/** How often each kind of work was done: calls that are over, in the order of its first time. Files count once, however often they are touched. */
+/** How often each kind of work was done: calls that were made and are over, in the order of its first time. Files count once, however often they are touched. */
 export function countWork(parts: Part[]): Count[] {
   const seen = new Map<Work, Set<string>>();
   for (const part of parts) {
-    if (part.kind !== "tool" || isActive(part)) continue;
+    if (part.kind !== "tool" || isActive(part) || !wasMade(part.call)) continue;
     const work = workOf(part.call.name);
     const path = part.call.args["path"];
     const isFile = (work === "read" || work === "write" || work === "edit") && typeof path === "string";
@@ -58,20 +58,31 @@ export function countWork(parts: Part[]): Count[] {
 }
 
 export const countFailed = (parts: Part[]) =>
-  parts.filter((part) => part.kind === "tool" && hasFailed(part.call)).length;
+  parts.filter((part) => part.kind === "tool" && wasMade(part.call) && hasFailed(part.call)).length;
+
+/** Calls that a person or a rule did not allow, or that the run ended before. */
+export const countNotMade = (parts: Part[]) =>
+  parts.filter((part) => part.kind === "tool" && !isActive(part) && !wasMade(part.call)).length;
 
 /** Tools also tell of failures in words, with an ordinary status. */
 export const hasFailed = (call: ToolCall) =>
   (call.status === "error" && !wasStopped(call) && !wasRefused(call)) ||
-  (call.status === "done" && (ERROR.test(call.result) || exitCode(call) > 0));
+  (call.status === "done" && call.decision !== "respond" && (ERROR.test(call.result) || exitCode(call) > 0));
 
 /** The person ended it, or the run ended before it: no failure of the tool. */
 export const wasStopped = (call: ToolCall) =>
   call.status === "stopped" || (call.status === "error" && call.result.startsWith("Not finished: "));
 
-/** The person did not allow it, and said no more. */
+/** The person did not allow it. */
 export const wasRefused = (call: ToolCall) =>
-  call.status === "error" && call.result.startsWith("User rejected the tool call");
+  call.status === "error" &&
+  (call.cause?.code === "rejected" || call.result.startsWith("User rejected the tool call"));
+
+const wasMade = (call: ToolCall) =>
+  !wasRefused(call) &&
+  call.decision !== "respond" &&
+  call.cause?.code !== "denied" &&
+  call.cause?.code !== "not_made";
 
 /** At the beginning, or at the end of what a command printed before it was stopped. */
 const ERROR = /^Error: |\nError: the command was stopped/;

@@ -8,7 +8,14 @@ import { Markdown } from "@/features/markdown";
 import { OpenMark } from "@/ui/open-mark";
 import { useHolds } from "./find";
 import { STEP, useOpenFor, useStepMark } from "./shown-step";
-import { countFailed, countWork, segmentsOf, splitRunning, waitsItsTurn } from "./steps-summary";
+import {
+  countFailed,
+  countNotMade,
+  countWork,
+  segmentsOf,
+  splitRunning,
+  waitsItsTurn,
+} from "./steps-summary";
 import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
 import type { Part } from "./turns";
@@ -68,6 +75,7 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
   const id = useId();
   const summary = useSummary(parts, duration);
   const failed = countFailed(parts);
+  const notMade = countNotMade(parts);
   if (parts.length === 1 || parts.every((part) => part.kind === "text"))
     return <Rows parts={parts} times={times} />;
   return (
@@ -82,6 +90,7 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
       >
         <span className="min-w-0 truncate">{summary}</span>
         {failed > 0 && <span className="shrink-0 text-destructive">· {t("failed", { n: failed })}</span>}
+        {notMade > 0 && <span className="shrink-0">· {t("notMade", { n: notMade })}</span>}
         <OpenMark open={open} />
       </button>
       {open && (

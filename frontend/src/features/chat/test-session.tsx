@@ -60,6 +60,7 @@ export function turnWith(given: Partial<Turn>): Turn {
     clarification: null,
     usage: null,
     runId: null,
+    lastRunId: null,
     state: "done",
     error: null,
     stopReason: null,

@@ -273,6 +273,7 @@ describe("turns", () => {
   it("say why a run failed", () => {
     const facts = {
       runId: "r2",
+      lastRunId: "r2",
       stopReason: null,
       verification: null,
       cost: null,

@@ -23,6 +23,7 @@ describe("an answer that ended too early", () => {
     ];
     const run: RunFacts = {
       runId: "r1",
+      lastRunId: "r1",
       status: "success",
       stopReason,
       verification: null,
@@ -84,5 +85,38 @@ it("options of a question have a label and a description, however the model wrot
     { label: "Blue", description: "Calm" },
     { label: "3", description: "Three" },
     { label: "Green", description: "" },
+  ]);
+});
+
+it("a call stands as it was made, or with what the person answered", () => {
+  const args = { command: "old" };
+  const decision = { type: "edit", args: { command: "new" } };
+  const answered = { type: "respond", message: "It is done." };
+  const messages = [
+    { id: "h1", type: "human", content: "Do it", additional_kwargs: { run_id: "r1" } },
+    { id: "a1", type: "ai", content: "", tool_calls: ["c1", "c2"].map((id) => ({ id, name: "bash", args })) },
+    { id: "t1", type: "tool", content: "out", tool_call_id: "c1", additional_kwargs: { decision } },
+    {
+      id: "t2",
+      type: "tool",
+      content: "For the model",
+      tool_call_id: "c2",
+      additional_kwargs: { decision: answered },
+    },
+  ];
+  const state = loaded({ messages }, [], false);
+  const around = {
+    ...state,
+    waiting: false,
+    waitingCalls: new Set<string>(),
+    runs: new Map(),
+    branches: new Map(),
+  };
+  const calls = toTurns(state.messages, around)[0]?.steps.flatMap((part) =>
+    part.kind === "tool" ? [part.call] : [],
+  );
+  expect(calls).toMatchObject([
+    { decision: "edit", args: { command: "new" }, result: "out" },
+    { decision: "respond", args: { command: "old" }, result: "It is done." },
   ]);
 });

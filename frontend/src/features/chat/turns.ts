@@ -23,6 +23,8 @@ export interface ToolCall {
   status: ToolStatus;
   /** Why it has no result of its tool. */
   cause?: { code: string; detail: string };
+  /** Of the person: they changed `args`, or answered, and the call was not made. */
+  decision?: "edit" | "respond";
   result: string;
   /** Addresses of pictures in the result. */
   images: string[];
@@ -86,6 +88,8 @@ export interface Turn {
   usage: TokenUsage | null;
   verification: Verification | null;
   runId: string | null;
+  /** Of the run that ended it: its evidence is that of the whole turn. */
+  lastRunId: string | null;
   state: "running" | "done" | "stopped" | "error" | "waiting";
   error: { name: string; message: string } | null;
   /** Why it ended before its end, if nothing failed. */
@@ -113,6 +117,7 @@ export interface Said {
   callId: string | null;
   failed: boolean;
   cause?: ToolCall["cause"];
+  decision?: { type: "edit"; args: Record<string, unknown> } | { type: "respond"; message: string };
   images: string[];
   files: FileRef[];
   usage: Omit<TokenUsage, "cost"> | null;
@@ -126,6 +131,8 @@ export interface Said {
 /** What is known of a run besides its messages. */
 export interface RunFacts {
   runId: string;
+  /** Of the run that went on with it last, after an answer to an interrupt. */
+  lastRunId: string;
   status: "pending" | "running" | "success" | "error" | "interrupted" | "timeout";
   stopReason: string | null;
   error: string | null;
@@ -245,6 +252,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
     usage: usageOf(group, facts),
     verification: facts?.verification ?? null,
     runId,
+    lastRunId: facts?.lastRunId ?? runId,
     state,
     error: state === "error" ? errorOf(facts) : null,
     stopReason: state === "done" ? stopReasonOf(facts) : null,
@@ -292,8 +300,9 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
       const output = around.outputs[call.id] ?? "";
       const tool = {
         ...call,
+        ...(result?.decision && decidedOf(result.decision)),
         status,
-        result: result?.text ?? "",
+        result: result?.decision?.type === "respond" ? result.decision.message : (result?.text ?? ""),
         ...(result?.cause && { cause: result.cause }),
         images: result?.images ?? [],
         output,
@@ -303,6 +312,9 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
   }
   return parts;
 }
+
+const decidedOf = (decision: NonNullable<Said["decision"]>) =>
+  decision.type === "edit" ? { decision: decision.type, args: decision.args } : { decision: decision.type };
 
 function unanswered(growing: boolean, active: boolean, waiting: boolean): ToolStatus {
   if (!active) return waiting ? "waiting" : "stopped";

@@ -45,6 +45,7 @@ export function said(message: WireMessage): Said | null {
     sending: false,
     recalled: (kwargs.facts as { memory?: Recalled } | undefined)?.memory ?? null,
     ...(kwargs.cause ? { cause: kwargs.cause as Said["cause"] } : {}),
+    ...(kwargs.decision ? { decision: kwargs.decision as Said["decision"] } : {}),
     ...(kwargs.broke_off === true && { brokeOff: true }),
   };
 }

@@ -26,6 +26,7 @@ const said = (id: string, text: string) => ({
   clarification: null,
   usage: null,
   runId: null,
+  lastRunId: null,
   state: "done" as const,
   error: null,
   stopReason: null,

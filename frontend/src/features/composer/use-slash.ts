@@ -99,7 +99,8 @@ export function useSlash(
     dismiss: () => setDismissed(text),
     run: (item: SlashItem) => {
       write(item.command ? "" : `${item.label} `);
-      if (item.command) actions[item.command]();
+      // After the field has the focus again, which would close a picker.
+      if (item.command) requestAnimationFrame(actions[item.command]);
     },
   };
 }

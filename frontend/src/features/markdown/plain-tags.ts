@@ -10,15 +10,19 @@ const HTML = new Set(
   ).split(" "),
 );
 
+/** A single letter is HTML where it is closed, too. */
+const isHtml = (name: string, text: string) =>
+  HTML.has(name.toLowerCase()) && (name.length > 1 || text.includes(`</${name}>`));
+
 /** Mathematics is left alone, and so is the address of a link. */
 const TAG = /\$\$[\s\S]*?\$\$|(?<!\]\()(?<!\\)<\/?([A-Za-z][\w.-]*)(?=[\s/>])/g;
 
-/** `Vec<T>` and `<path>` are words of the text: only real HTML is HTML. */
+/** `Vec<T>`, `Future<B>` and `<path>` are words of the text: only real HTML is HTML. */
 export const withPlainTags = (text: string): string =>
   text.includes("<")
     ? outsideCode(text, (part) =>
         part.replace(TAG, (found, name?: string) =>
-          name === undefined || HTML.has(name.toLowerCase()) ? found : `\\${found}`,
+          name === undefined || isHtml(name, part) ? found : `\\${found}`,
         ),
       )
     : text;

@@ -41,6 +41,7 @@ it.each([
   "A Vec<T> in <path> and <file-name>, HashMap<K, V>.",
   "<T> begins the line",
   "Set the <title> of </page>.",
+  "Box<A>, Set<S>, Vec<I>, Future<B>, and a<b and c>d.",
   "Write to <someone@example.com> or <https://example.com/a>.",
 ])("words in angle brackets are words: %s", (text) => {
   expect(drawn(text).textContent).toContain(text.replace(/<((?:https|someone)[^>]*)>/g, "$1"));
@@ -67,4 +68,17 @@ it("a table and a list have one direction, whatever script a cell is in", () => 
 it("a head of a table without words is a cell", () => {
   const heads = drawn("| | Sends |\n|---|---|\n| mail | yes |").querySelectorAll("th");
   expect([...heads].map((head) => head.getAttribute("role"))).toEqual(["cell", null]);
+});
+
+it("a footnote leads to its own text, also beside another answer", () => {
+  const text = "Said[^1].\n\n[^1]: Source.";
+  const { container } = render(
+    <LocaleProvider>
+      <Rich text={text} streaming={false} />
+      <Rich text={text} streaming={false} />
+    </LocaleProvider>,
+  );
+  const targets = [...container.querySelectorAll("sup a")].map((a) => a.getAttribute("href")?.slice(1) ?? "");
+  expect(new Set(targets).size).toBe(2);
+  for (const target of targets) expect(container.querySelectorAll(`[id="${target}"]`)).toHaveLength(1);
 });

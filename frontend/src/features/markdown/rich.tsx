@@ -3,7 +3,7 @@ import { cjk } from "@streamdown/cjk";
 import { createCodePlugin } from "@streamdown/code";
 import { createMathPlugin } from "@streamdown/math";
 import "katex/dist/katex.min.css";
-import { memo, Suspense, useMemo } from "react";
+import { memo, Suspense, useId, useMemo } from "react";
 import {
   defaultRehypePlugins,
   defaultRemarkPlugins,
@@ -97,12 +97,16 @@ const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
   const common = useT("common");
   const path = usePlace()?.path ?? "";
   const rehypePlugins = useMemo(() => rehypePluginsFor(path), [path]); // Streamdown goes by identity
+  const id = useId();
+  // Else a footnote would lead to the first of that number on the page.
+  const remarkRehypeOptions = useMemo(() => ({ clobberPrefix: `${id.replace(/\W/g, "")}-` }), [id]);
   return (
     <Streamdown
       plugins={plugins}
       components={components}
       remarkPlugins={remarkPlugins}
       rehypePlugins={rehypePlugins}
+      remarkRehypeOptions={remarkRehypeOptions}
       controls={controls}
       linkSafety={{ enabled: false }}
       lineNumbers={false}

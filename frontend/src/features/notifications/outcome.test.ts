@@ -11,6 +11,7 @@ const turn = (patch: Partial<Turn>): Turn => ({
   clarification: null,
   usage: null,
   runId: null,
+  lastRunId: null,
   state: "done",
   error: null,
   stopReason: null,

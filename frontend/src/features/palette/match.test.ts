@@ -16,3 +16,8 @@ it("puts the exact name first, then what begins so, and keeps the order otherwis
   ]);
   expect(ranked("mod", items)[0]?.label).toBe("Model x");
 });
+
+it("finds whichever apostrophe is typed, and without one", () => {
+  for (const typed of ["what's new", "what’s new", "whats new"])
+    expect(matchesAll(typed, "What’s new")).toBe(true);
+});

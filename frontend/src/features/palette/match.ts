@@ -1,13 +1,13 @@
+/** As it is compared: in lower case, and without the apostrophe, of which there are two. */
+const folded = (text: string) => text.trim().toLocaleLowerCase().replace(/['’]/g, "");
+
 /** Whether every word that was typed is found in one of the texts. */
 export function matchesAll(typed: string, ...texts: string[]): boolean {
-  const all = texts.join(" ").toLowerCase();
-  return typed
-    .toLowerCase()
+  const all = folded(texts.join(" "));
+  return folded(typed)
     .split(/\s+/)
     .every((word) => all.includes(word));
 }
-
-const folded = (text: string) => text.trim().toLocaleLowerCase();
 
 export const isExactly = (typed: string, ...names: string[]) =>
   typed !== "" && names.some((name) => folded(name) === folded(typed));

@@ -61,11 +61,13 @@ const SECTION_WORDS = [
   "account",
   "appearance",
   "approvals",
+  "channels",
   "instructions",
   "memory",
   "models",
   "skills",
   "tokens",
+  "usage",
   "users",
   "mcp",
 ] as const;

@@ -39,6 +39,7 @@ function Instructions() {
       ) : (
         <SavedText
           filename="USER.md"
+          owner="you"
           saved={data}
           placeholder={t("youPlaceholder")}
           limit={MAX_SOUL}

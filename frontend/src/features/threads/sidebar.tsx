@@ -7,6 +7,7 @@ import { useT } from "@/i18n";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useMedia } from "@/lib/wide-screen";
 import { IconButton } from "@/ui/icon-button";
+import { focusItself } from "@/ui/dialog";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
 import { AccountMenu } from "./account-menu";
 import { useArchivedWish } from "./archived-view";
@@ -64,12 +65,6 @@ export function Sidebar({ open, onOpenChange }: SidebarProps) {
       <SidebarBody onOpen={() => {}} onCollapse={toggle} />
     </nav>
   );
-}
-
-/** Not its first button, which would show its tooltip at once. */
-function focusItself(event: Event) {
-  event.preventDefault();
-  (event.currentTarget as HTMLElement).focus();
 }
 
 /** What is left of it when it is hidden. */

@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import TypedDict
 
-from deerflow.agents.transcript import REFUSED
+from deerflow.agents.transcript import DECISION, REFUSED
 from deerflow.sandbox.interface import OUTPUTS
 from deerflow.security.text import inline
 from deerflow.subagents.task import task_of
@@ -144,9 +144,11 @@ def work_in(messages: Sequence[BaseMessage]) -> Work:
             tested = theirs["tested"] or tested
         if not isinstance(message, ToolMessage) or (call := calls.get(message.tool_call_id)) is None:
             continue
+        decision = message.additional_kwargs.get(DECISION) or {}
+        args = decision.get("args") or call["args"]
         proof = message.artifact if isinstance(message.artifact, Mapping) else {}
         if call["name"] == "bash" and "exit_code" in proof:
-            command = str(call["args"].get("command") or "")[:COMMAND_CHARS]
+            command = str(args.get("command") or "")[:COMMAND_CHARS]
             commands.append({"command": command, "exit_code": proof["exit_code"], "test": TESTED in proof})
             tested = proof.get(TESTED) or tested
         written = {file["path"]: file for file in file_receipts(message)}
@@ -155,8 +157,8 @@ def work_in(messages: Sequence[BaseMessage]) -> Work:
         if why := message.additional_kwargs.get(REFUSED):
             refused.append({"tool": call["name"], "why": str(why)})
         if message.status != "error" and call["name"] == "write_todos":
-            todos = call["args"].get("todos") or []
-        if message.status != "error" and isinstance(url := call["args"].get("url"), str):
+            todos = args.get("todos") or []
+        if message.status != "error" and isinstance(url := args.get("url"), str):
             sources[url] = None
     left = [todo for todo in todos if isinstance(todo, dict) and todo.get("status") != "completed"]
     return {

@@ -138,6 +138,10 @@ NOTE = "note"
 REFUSED = "refused"
 """Key in a tool result's ``additional_kwargs``: why the call was not made."""
 
+DECISION = "decision"
+"""Key in a tool result's ``additional_kwargs``: that the call was not made as it stands in the model's message, but with what a
+person made of its arguments, ``{"type": "edit", "args"}``, or not at all, since they answered it, ``{"type": "respond", "message"}``."""
+
 _DONE = "marked"
 """A chain may be fused in several groups, each of which marks."""
 

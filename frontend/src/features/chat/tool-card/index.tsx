@@ -72,11 +72,13 @@ function Meta({ call, time }: { call: ToolCall; time?: PartTime }) {
   const [locale] = useLocale();
   const now = useNow(time !== undefined && time.end === null);
   const duration = time ? (time.end ?? now) - time.start : 0;
-  const parts = [note(call, t), duration >= 1000 ? formatDuration(duration, locale) : ""].filter(Boolean);
+  const changed = call.decision === "edit" ? t("changed") : "";
+  const parts = [changed, note(call, t), duration >= 1000 ? formatDuration(duration, locale) : ""].filter(Boolean);
   return parts.join(" · ");
 }
 
 function note(call: ToolCall, t: ReturnType<typeof useT<"chat.tool">>): string {
+  if (call.decision === "respond") return t("answered");
   if (wasStopped(call)) return t("stopped");
   if (wasRefused(call)) return t("refused");
   if (call.status === "waiting") return t("needsYou");

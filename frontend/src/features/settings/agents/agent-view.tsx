@@ -73,6 +73,7 @@ export function AgentView({ agent, onBack }: { agent: Agent; onBack: () => void 
           <p className="text-[13px] leading-relaxed text-muted-foreground">{t("soulText")}</p>
           <SavedText
             filename="SOUL.md"
+            owner={name}
             saved={agent.soul}
             placeholder={t("soulPlaceholder")}
             limit={MAX_SOUL}

@@ -1,13 +1,15 @@
 "use client";
-import { useState } from "react";
 import { FormError, useSubmission } from "@/features/auth";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { toast } from "@/ui/toast";
+import { useTextDraft } from "../text-draft";
 import { TextEditor } from "../text-editor";
 
 interface SavedTextProps {
   filename: string;
+  /** Of whom: each has a draft of its own. */
+  owner: string;
   saved: string;
   placeholder: string;
   /** Characters. */
@@ -16,21 +18,20 @@ interface SavedTextProps {
   onSave: (text: string) => Promise<unknown>;
 }
 
-/** A text with a button that saves it. What is being written stays when what is saved changes meanwhile. */
-export function SavedText({ filename, saved, placeholder, limit, onSave }: SavedTextProps) {
+/** A text with a button that saves it. */
+export function SavedText({ filename, owner, saved, placeholder, limit, onSave }: SavedTextProps) {
   const t = useT("agents");
   const common = useT("common");
   const form = useSubmission();
-  const [draft, setDraft] = useState<string | null>(null);
-  const text = draft ?? saved;
+  const [text, write, forget] = useTextDraft(`${owner}/${filename}`, saved);
   const save = async () => {
     await onSave(text);
-    setDraft(null);
+    forget();
     toast.success(t("saved"));
   };
   return (
     <div className="flex flex-col gap-3">
-      <TextEditor {...{ filename, saved, placeholder, limit }} value={text} onChange={setDraft} />
+      <TextEditor {...{ filename, saved, placeholder, limit }} value={text} onChange={write} />
       <FormError message={form.message} />
       <Button
         size="sm"

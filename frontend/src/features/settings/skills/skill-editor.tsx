@@ -6,8 +6,9 @@ import { useT } from "@/i18n";
 import { keys } from "@/lib/keys";
 import { Button } from "@/ui/button";
 import { toast } from "@/ui/toast";
+import { useTextDraft } from "../text-draft";
 import { TextEditor } from "../text-editor";
-import { write, type SkillText } from "./api";
+import { write as store, type SkillText } from "./api";
 import { bodyOf } from "./skill-files";
 
 /** Writes SKILL.md of a skill of one's own. */
@@ -17,19 +18,27 @@ export function SkillEditor({ skill, onDone }: { skill: SkillText; onDone: () =>
   const queries = useQueryClient();
   const form = useSubmission();
   const [saved] = useState(skill.content);
-  const [text, setText] = useState(saved);
+  const [text, write, forget] = useTextDraft(`skills/${skill.name}`, saved);
   const save = async () => {
-    await write(skill.name, text);
+    await store(skill.name, text);
+    forget();
     await queries.invalidateQueries({ queryKey: keys.skills });
     toast.success(t("saved"));
     onDone();
   };
   return (
     <div className="flex flex-col gap-3">
-      <TextEditor filename="SKILL.md" value={text} onChange={setText} saved={saved} shown={bodyOf} />
+      <TextEditor filename="SKILL.md" value={text} onChange={write} saved={saved} shown={bodyOf} />
       <FormError message={form.message} />
       <div className="flex flex-wrap justify-end gap-2">
-        <Button variant="outline" size="sm" onClick={onDone}>
+        <Button
+          variant="outline"
+          size="sm"
+          onClick={() => {
+            forget();
+            onDone();
+          }}
+        >
           {common("cancel")}
         </Button>
         <Button

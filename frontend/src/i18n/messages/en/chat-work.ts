@@ -68,6 +68,8 @@ export const tool = {
   waiting: "Waiting to start…",
   writing: "Preparing…",
   needsYou: "Waiting for you",
+  changed: "Changed by you",
+  answered: "Answered by you",
   stopped: "Stopped",
   refused: "Not allowed",
   exit: "Exit code {code}",

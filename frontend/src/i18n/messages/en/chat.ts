@@ -62,6 +62,7 @@ export const chat = {
     thought: "Thought",
     thoughtFor: "Thought for {time}",
     failed: "{n, plural, one {# failed} other {# failed}}",
+    notMade: "{n} not run",
     separator: ", ",
     details: "Show details",
     steered: "You added",

@@ -23,7 +23,7 @@ export const threads = {
   pin: "Pin",
   unpin: "Unpin",
   copyLink: "Copy link",
-  linkCopied: "Link copied",
+  linkCopied: "Link copied. Only you can open it.",
   linkFailed: "Couldn’t copy the link",
   export: "Export",
   exportMd: "Markdown",

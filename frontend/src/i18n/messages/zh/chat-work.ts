@@ -69,6 +69,8 @@ export const tool: typeof en.tool = {
   waiting: "等待开始…",
   writing: "正在填写参数…",
   needsYou: "等待你的决定",
+  changed: "你修改过",
+  answered: "由你作答",
   stopped: "已停止",
   refused: "未允许",
   exit: "退出码 {code}",

@@ -63,6 +63,7 @@ export const chat: typeof en.chat = {
     thought: "思考过程",
     thoughtFor: "思考了 {time}",
     failed: "{n} 项失败",
+    notMade: "{n} 项未执行",
     separator: "，",
     details: "查看执行过程",
     steered: "你补充道",

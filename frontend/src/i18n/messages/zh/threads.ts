@@ -25,7 +25,7 @@ export const threads: typeof en.threads = {
   pin: "置顶",
   unpin: "取消置顶",
   copyLink: "复制链接",
-  linkCopied: "链接已复制",
+  linkCopied: "链接已复制，仅你本人可以打开",
   linkFailed: "链接未能复制",
   export: "导出",
   exportMd: "Markdown",

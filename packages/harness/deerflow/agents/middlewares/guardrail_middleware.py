@@ -31,10 +31,11 @@ from deerflow.agents.middlewares.base import (
     emit,
     error_result,
     with_note,
+    with_replaced,
 )
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
 from deerflow.agents.provenance import foreign_sources, network_of
-from deerflow.agents.transcript import NETWORK_DECISION, REFUSED
+from deerflow.agents.transcript import DECISION, NETWORK_DECISION, REFUSED
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import Approvals, RunContext
@@ -315,7 +316,7 @@ class GuardrailMiddleware(Middleware):
         if not decision.allow and not decision.ask:
             return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
-        return with_note(await self._made(changed, handler), note)
+        return _decided(with_note(await self._made(changed, handler), note), {"type": "edit", "args": args})
 
     async def _judged(self, call: _Call, sources: list[Source]) -> GuardrailDecision:
         """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""
@@ -449,12 +450,22 @@ def _refused_installs(messages: Sequence[Any]) -> str:
     return ""
 
 
-def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage:
+def _decided(result: ToolResult, decision: Mapping[str, Any]) -> ToolResult:
+    return with_replaced(
+        result,
+        lambda message: message.model_copy(
+            update={"additional_kwargs": {**message.additional_kwargs, DECISION: dict(decision)}}
+        ),
+    )
+
+
+def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolResult:
     """Return the result of a call that was not made."""
     said, call = str(answer.get("message") or "").strip(), request.tool_call
     if answer["type"] == "respond":
         text = f"{ANSWERED}\n{said or '(no answer)'}"
-        return ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "")
+        result = ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "")
+        return _decided(result, {"type": "respond", "message": said})
     why = f"The user's reason: {said}" if said else "The user gave no reason."
     text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
     return error_result(call, text, ToolFailure.REJECTED, **{REFUSED: f"the user rejected it. {why}"})

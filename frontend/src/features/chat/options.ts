@@ -1,4 +1,4 @@
-/** Answers that the agent's question offers. Pure. */
+/** The agent's question, and the answers that it offers. Pure. */
 
 export interface Option {
   label: string;
@@ -32,3 +32,35 @@ export function asOption(option: unknown): Option {
 }
 
 const asText = (value: unknown) => (typeof value === "string" ? value : value == null ? "" : String(value));
+
+export interface Clarification {
+  callId: string;
+  question: string;
+  context: string;
+  kind: string;
+  options: Option[];
+  /** What the person said then; null: nothing yet. */
+  answer: string | null;
+}
+
+interface Asked {
+  id: string;
+  name: string;
+  status: string;
+  args: Record<string, unknown>;
+}
+
+/** The last question that the agent asked in these calls. */
+export function clarificationIn(calls: readonly Asked[], answer: string | null): Clarification | null {
+  const call = calls.findLast((one) => one.name === "ask_clarification" && one.status === "done");
+  if (!call) return null;
+  const { question, context, clarification_type: kind, options } = call.args;
+  return {
+    callId: call.id,
+    question: asText(question),
+    context: asText(context),
+    kind: asText(kind),
+    options: optionsIn(options),
+    answer,
+  };
+}

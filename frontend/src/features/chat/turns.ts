@@ -1,6 +1,6 @@
 /** From the messages of a thread to what is shown: one turn for each question of the person. Pure. */
 import { marksIn, type SummaryMark } from "./summaries";
-import { optionsIn, type Option } from "./options";
+import { clarificationIn, type Clarification } from "./options";
 
 export interface FileRef {
   filename: string;
@@ -39,16 +39,6 @@ export type Part =
   | { kind: "tool"; id: string; call: ToolCall }
   /** What the person said while the run was on its way. */
   | { kind: "steering"; id: string; text: string };
-
-export interface Clarification {
-  callId: string;
-  question: string;
-  context: string;
-  kind: string;
-  options: Option[];
-  /** What the person said then; null: nothing yet. */
-  answer: string | null;
-}
 
 export interface TokenUsage {
   input: number;
@@ -117,7 +107,7 @@ export interface Said {
   callId: string | null;
   failed: boolean;
   cause?: ToolCall["cause"];
-  decision?: { type: "edit"; args: Record<string, unknown> } | { type: "respond"; message: string };
+  decision?: { type: "edit" | "respond"; args?: ToolCall["args"]; message?: string };
   images: string[];
   files: FileRef[];
   usage: Omit<TokenUsage, "cost"> | null;
@@ -290,6 +280,7 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
       });
     for (const call of calls) {
       const result = results.get(call.id);
+      const decision = result?.decision;
       const status = result
         ? result.failed
           ? "error"
@@ -300,9 +291,10 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
       const output = around.outputs[call.id] ?? "";
       const tool = {
         ...call,
-        ...(result?.decision && decidedOf(result.decision)),
+        args: decision?.args ?? call.args,
+        ...(decision && { decision: decision.type }),
         status,
-        result: result?.decision?.type === "respond" ? result.decision.message : (result?.text ?? ""),
+        result: decision?.message ?? result?.text ?? "",
         ...(result?.cause && { cause: result.cause }),
         images: result?.images ?? [],
         output,
@@ -312,9 +304,6 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
   }
   return parts;
 }
-
-const decidedOf = (decision: NonNullable<Said["decision"]>) =>
-  decision.type === "edit" ? { decision: decision.type, args: decision.args } : { decision: decision.type };
 
 function unanswered(growing: boolean, active: boolean, waiting: boolean): ToolStatus {
   if (!active) return waiting ? "waiting" : "stopped";
@@ -342,22 +331,6 @@ function presentedIn(calls: readonly ToolCall[]): string[] {
     .filter((path): path is string => typeof path === "string");
   return [...new Set(paths)];
 }
-
-function clarificationIn(calls: readonly ToolCall[], answer: string | null): Clarification | null {
-  const call = calls.findLast((one) => one.name === "ask_clarification" && one.status === "done");
-  if (!call) return null;
-  const { question, context, clarification_type: kind, options } = call.args;
-  return {
-    callId: call.id,
-    question: asText(question),
-    context: asText(context),
-    kind: asText(kind),
-    options: optionsIn(options),
-    answer,
-  };
-}
-
-const asText = (value: unknown) => (typeof value === "string" ? value : value == null ? "" : String(value));
 
 /** As the server counted it; while the run is on its way, what its messages say. */
 function usageOf(group: readonly Said[], facts: RunFacts | undefined): TokenUsage | null {

@@ -73,7 +73,9 @@ function Meta({ call, time }: { call: ToolCall; time?: PartTime }) {
   const now = useNow(time !== undefined && time.end === null);
   const duration = time ? (time.end ?? now) - time.start : 0;
   const changed = call.decision === "edit" ? t("changed") : "";
-  const parts = [changed, note(call, t), duration >= 1000 ? formatDuration(duration, locale) : ""].filter(Boolean);
+  const parts = [changed, note(call, t), duration >= 1000 ? formatDuration(duration, locale) : ""].filter(
+    Boolean,
+  );
   return parts.join(" · ");
 }
 

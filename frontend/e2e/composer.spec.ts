@@ -200,6 +200,19 @@ test("commands are found and run by keyboard alone", async ({ page, chat }) => {
   await expect(page.getByRole("dialog", { name: "Keyboard shortcuts" })).toBeVisible();
   await page.keyboard.press("Escape");
   await expect(chat.field).toHaveValue("");
+  for (const [command, picker] of [
+    ["/model", page.getByRole("dialog")],
+    ["/mode", page.getByRole("menu")],
+  ] as const) {
+    await chat.field.pressSequentially(command);
+    await expect(chosen).toHaveText(new RegExp(`^${command}(?!l)`));
+    await chat.field.press("Enter");
+    await page.waitForTimeout(300); // it must not close again by itself
+    await expect(picker).toBeVisible();
+    await page.keyboard.press("Escape");
+    await expect(picker).toBeHidden();
+    await chat.field.focus();
+  }
   await chat.field.pressSequentially("/set");
   await chat.field.press("Enter");
   await expect(page).toHaveURL(/\/settings/);

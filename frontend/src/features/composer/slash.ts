@@ -38,12 +38,12 @@ export function filterSlash<T extends { label: string; text: string }>(
   items: readonly T[],
   query: string,
 ): T[] {
-  const starts = items.filter((item) => item.label.startsWith(`/${query}`));
-  const mentions = items.filter(
-    (item) =>
-      !item.label.startsWith(`/${query}`) && `${item.label} ${item.text}`.toLowerCase().includes(query),
-  );
-  return [...starts, ...mentions];
+  const typed = `/${query}`;
+  const rank = ({ label, text }: T) =>
+    [label === typed, label.startsWith(typed), `${label} ${text}`.toLowerCase().includes(query)].indexOf(
+      true,
+    );
+  return [0, 1, 2].flatMap((wanted) => items.filter((item) => rank(item) === wanted));
 }
 
 export const slashItemId = (id: string) => `slash-${id}`;

@@ -1,5 +1,5 @@
 "use client";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { Checkbox } from "@/ui/checkbox";
@@ -31,6 +31,8 @@ export function ArgumentsEditor({ id, args, disabled, onDone, onCancel }: Argume
   const [flags, setFlags] = useState(args);
   const [json, setJson] = useState(() => JSON.stringify(args, null, 2));
   const [problem, setProblem] = useState<Problem | null>(null);
+  const form = useRef<HTMLDivElement>(null);
+  useEffect(() => form.current?.querySelector<HTMLElement>("textarea, input[id]")?.focus(), []);
 
   const fromForm = (): { args: Record<string, unknown> } | { problem: Problem } => {
     const result: Record<string, unknown> = {};
@@ -63,7 +65,7 @@ export function ArgumentsEditor({ id, args, disabled, onDone, onCancel }: Argume
   };
 
   return (
-    <div className="flex flex-col gap-3">
+    <div ref={form} className="flex flex-col gap-3">
       {fields.length > 0 && (
         <SegmentedControl
           label={t("arguments")}

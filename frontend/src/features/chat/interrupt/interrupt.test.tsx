@@ -136,6 +136,7 @@ describe("a decision about one call", () => {
   it("keeps the kinds of values when arguments are edited in the form", async () => {
     const respond = await show([call({ name: "web", count: 2, force: true, tags: ["a"] })]);
     press("Change");
+    expect(document.activeElement).toBe(screen.getByLabelText("name"));
     fireEvent.change(screen.getByLabelText("name"), { target: { value: "api" } });
     fireEvent.change(screen.getByLabelText("count"), { target: { value: "x" } });
     press("Allow with changes");

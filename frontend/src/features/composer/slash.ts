@@ -33,7 +33,7 @@ export function slashQuery(text: string): string | null {
   return /^\/([\p{L}\p{M}\p{N}_:.-]*)$/u.exec(text)?.[1]?.toLowerCase() ?? null;
 }
 
-/** First those whose name begins with the query, then those that mention it. */
+/** First the one of that name, then those whose name begins with the query, then those that mention it. */
 export function filterSlash<T extends { label: string; text: string }>(
   items: readonly T[],
   query: string,

@@ -68,7 +68,7 @@ test("what waits in all chats is decided in one place", async ({ page, chat }) =
 
   await page.goto(thread);
   await chat.sees("The site is ready");
-  await expect(chat.log.getByRole("button", { name: /Wrote 4 files.*1 failed/ })).toBeVisible();
+  await expect(chat.log.getByRole("button", { name: /Wrote 3 files.*1 not run/ })).toBeVisible();
 });
 
 test("an entry leads to its chat, or is put off until it asks again", async ({ page, chat }) => {

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, NotRequired, TypeGuard, TypeVar
-from weakref import ref
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from typing_extensions import TypedDict
 
+from deerflow.models.derived import Derived
 from deerflow.models.messages import CALL_TOOL
 from deerflow.security.door import EXACT, UNTRUSTED, Untrusted, admit
 from deerflow.security.text import disarmed
@@ -88,18 +88,17 @@ class MessageMemo(Generic[T, R]):
 
     def __init__(self, render: Callable[..., R]) -> None:
         self._render = render
-        self._rendered: dict[int, tuple[ref[T], Any]] = {}
+        self._rendered: Derived[Any] = Derived()
 
     def __call__(self, message: T, *facts: str) -> R:
         """Return the rendered message. ``facts`` are the same for all messages of a thread."""
-        known = self._rendered.get(id(message))
-        if known is not None and known[0]() is message:
-            kept: Any = message if known[1] is _UNCHANGED else known[1]
+        known = self._rendered.get(message, None)
+        if known is not None:
+            kept: Any = message if known is _UNCHANGED else known
             return kept
         rendered = self._render(message, *facts)
         if not isinstance(message, dict):  # a provider's own tool: no weak reference to it is possible
-            memo, key = self._rendered, id(message)
-            memo[key] = (ref(message, lambda _: memo.pop(key, None)), _UNCHANGED if rendered is message else rendered)
+            self._rendered.put(message, None, _UNCHANGED if rendered is message else rendered)
         return rendered
 
     def __len__(self) -> int:

@@ -65,9 +65,8 @@ class Topic:
     def drop_later(self, writer: EventWriter) -> None:
         """Forget the events of an attempt after a while, if no newer one has begun."""
         self._stop_timer()
-        drop = partial(
-            self._drop, writer.base
-        )  # not the writer nor the run's context, which the timer would keep until then
+        # Not the writer nor the run's context, which the timer would keep until then.
+        drop = partial(self._drop, writer.base)
         self._timer = asyncio.get_running_loop().call_later(KEEP_SECONDS, drop, context=Context())
 
     def clear(self) -> None:

@@ -71,7 +71,6 @@ else:
     _Model = BaseModel
 
 PATH = "/chat/completions"
-_LONG_FRAGMENT = 256
 USAGE = "stream_options"
 """Parameter that asks for the usage of a stream; some servers refuse it."""
 SILENCE = httpx2.Timeout(60.0, connect=30.0)
@@ -81,6 +80,8 @@ WHOLE_ANSWER = httpx2.Timeout(600.0, connect=30.0)
 CHUNK_TIMEOUT = 120.0
 """Seconds without a chunk in a stream that is kept open with comments; LangChain's own default."""
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
+_LONG_FRAGMENT = 256
+"""Characters of arguments in one chunk."""
 RETURNED_FORMS = ("reasoning_details", "reasoning", "reasoning_content")
 """Fields in which vendors send thoughts; of those that came, the first goes back."""
 POST_OPTIONS: Mapping[str, str] = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
@@ -95,7 +96,7 @@ class OpenAIWire(_Model):
 
     _message_bytes: Derived[bytes] = PrivateAttr(default_factory=Derived[bytes])
     _wire_tools: Derived[dict[str, Any]] = PrivateAttr(default_factory=Derived[dict[str, Any]])
-    """Converted tools, each with what it was made from, whose id stays its own as long as it is kept."""
+    """Converted tools."""
 
     _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = PrivateAttr(default_factory=WeakKeyDictionary)
     """Of answers that begin: a provider that was stuck lets hundreds go at once."""

@@ -316,7 +316,7 @@ class GuardrailMiddleware(Middleware):
         if not decision.allow and not decision.ask:
             return await _denied(changed, decision)
         note = f"The user changed the arguments of this call before it was made: {json.dumps(args, ensure_ascii=False)}"
-        return _decided(with_note(await self._made(changed, handler), note), {"type": "edit", "args": args})
+        return _with_edit(with_note(await self._made(changed, handler), note), args)
 
     async def _judged(self, call: _Call, sources: list[Source]) -> GuardrailDecision:
         """A tool's own policy makes the provider's stricter; only what the shipped policy asks about can be allowed by it."""
@@ -450,22 +450,21 @@ def _refused_installs(messages: Sequence[Any]) -> str:
     return ""
 
 
-def _decided(result: ToolResult, decision: Mapping[str, Any]) -> ToolResult:
-    return with_replaced(
-        result,
-        lambda message: message.model_copy(
-            update={"additional_kwargs": {**message.additional_kwargs, DECISION: dict(decision)}}
-        ),
-    )
+def _with_edit(result: ToolResult, args: dict[str, Any]) -> ToolResult:
+    def marked(message: ToolMessage) -> ToolMessage:
+        kwargs = {**message.additional_kwargs, DECISION: {"type": "edit", "args": args}}
+        return message.model_copy(update={"additional_kwargs": kwargs})
+
+    return with_replaced(result, marked)
 
 
-def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolResult:
+def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage:
     """Return the result of a call that was not made."""
     said, call = str(answer.get("message") or "").strip(), request.tool_call
     if answer["type"] == "respond":
         text = f"{ANSWERED}\n{said or '(no answer)'}"
-        result = ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "")
-        return _decided(result, {"type": "respond", "message": said})
+        decided = {DECISION: {"type": answer["type"], "message": said}}
+        return ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "", additional_kwargs=decided)
     why = f"The user's reason: {said}" if said else "The user gave no reason."
     text = f"Error: the user rejected this call; it was not made. {why}\nDo not repeat it as it is."
     return error_result(call, text, ToolFailure.REJECTED, **{REFUSED: f"the user rejected it. {why}"})

@@ -85,6 +85,8 @@ test("a run that failed has a timeline, too", async ({ page, chat }) => {
 test("both exports are whole", async ({ page, chat }) => {
   await chat.ask("bash echo hello");
   await opens(page).click();
+  // the menu is opened while it still fades out
+  await page.addStyleTag({ content: "[role=menu] { animation-duration: 2s !important }" });
   const saved = async (name: string) => {
     await panel(page).getByRole("button", { name: "Export" }).click();
     const [download] = await Promise.all([

@@ -6,12 +6,18 @@ import { cn } from "@/lib/cn";
 import { landmarkOf } from "./landmark";
 import { floating, menuItem } from "./layer";
 
-const Opener = createContext<{ place?: Element; set: (opener: Element | null) => void }>({ set: () => {} });
+interface Opening {
+  opener?: Element | null;
+  place?: Element;
+  set: (opener: Element | null) => void;
+}
+
+const Opener = createContext<Opening>({ set: () => {} });
 
 /** Does not hide the rest of the page from readers of the screen: what is hidden could still have the focus. */
 export function DropdownMenu(props: ComponentProps<typeof Primitive.Root>) {
   const [opener, set] = useState<Element | null>(null);
-  const value = useMemo(() => ({ place: opener ? landmarkOf(opener) : undefined, set }), [opener]);
+  const value = useMemo(() => ({ opener, place: opener ? landmarkOf(opener) : undefined, set }), [opener]);
   return (
     <Opener value={value}>
       <Primitive.Root modal={false} {...props} />
@@ -37,9 +43,19 @@ const surface = cn(
 );
 
 export function DropdownMenuContent({ className, ...rest }: ComponentProps<typeof Primitive.Content>) {
+  const { opener } = useContext(Opener);
   return (
     <Portal>
-      <Primitive.Content sideOffset={6} collisionPadding={8} className={cn(surface, className)} {...rest} />
+      <Primitive.Content
+        sideOffset={6}
+        collisionPadding={8}
+        className={cn(surface, className)}
+        // The opener opens and closes by itself. What still fades out would close what it has just opened.
+        onInteractOutside={(event) => {
+          if (opener?.contains(event.target as Node)) event.preventDefault();
+        }}
+        {...rest}
+      />
     </Portal>
   );
 }

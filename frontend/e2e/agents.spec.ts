@@ -2,11 +2,12 @@ import type { Page } from "@playwright/test";
 import { expect, signIn, test } from "./fixtures";
 import { Gateway } from "./server";
 
-async function makeNew(page: Page, how: string, name: string) {
+async function makeNew(page: Page, how: string, name: string, id?: string) {
   await page.getByRole("button", { name: "New agent" }).click();
   await page.getByRole("menuitem", { name: how }).click();
   const dialog = page.getByRole("dialog", { name: "New agent" });
   await dialog.getByLabel("Name").fill(name);
+  if (id) await dialog.getByLabel("ID").fill(id);
   await dialog.getByRole("button", { name: /Create|Start the chat/ }).click();
   return dialog;
 }
@@ -25,9 +26,9 @@ test("an agent is made with a form, set up, changed, undone, talked to, and dele
 }) => {
   await page.goto(`${gateway.url}/settings/agents`);
   await expect(page.getByText("No agents of your own yet")).toBeVisible();
-  const dialog = await makeNew(page, "Fill in a form…", "no!");
-  await expect(dialog.getByRole("alert")).toContainText("letters, digits");
-  await dialog.getByLabel("Name").fill("editor");
+  const dialog = await makeNew(page, "Fill in a form…", "editor", "no!");
+  await expect(dialog.getByRole("alert")).toContainText("letters from a to z, digits");
+  await dialog.getByLabel("ID").fill("editor");
   await dialog.getByLabel("What it does").fill("Shortens texts");
   await dialog.getByRole("button", { name: "Create" }).click();
   await expect(page.getByRole("heading", { name: "editor", exact: true })).toBeFocused();
@@ -109,7 +110,7 @@ test("an agent is made in a conversation, and can be talked to at once", async (
   await chat.sees("Your agent is ready.");
   await page.goto(`${gateway.url}/settings/agents`);
   const dialog = await makeNew(page, "Set up in a chat…", "Poet");
-  await expect(dialog.getByRole("alert")).toContainText("There is already an agent called Poet.");
+  await expect(dialog.getByRole("alert")).toContainText("There is already an agent with the ID poet.");
   await page.keyboard.press("Escape");
   await page.getByRole("link", { name: "poet", exact: true }).click();
   await expect(page.getByLabel("SOUL.md", { exact: true })).toHaveValue("# Manner\n\nYou rhyme.");
@@ -119,6 +120,27 @@ test("an agent is made in a conversation, and can be talked to at once", async (
   await chat.sees("Your agent is ready.");
   await page.goto(`${gateway.url}/settings/agents?name=poet`);
   await remove(page, "poet");
+});
+
+test("an agent has a name in any script, and an id beside it", async ({ page, chat, gateway }) => {
+  await page.goto(`${gateway.url}/settings/agents`);
+  await makeNew(page, "Fill in a form…", "研究员");
+  await expect(page.getByRole("heading", { name: "研究员", exact: true })).toBeFocused();
+  await expect(page).toHaveURL(/name=agent$/);
+  await page.getByRole("tab", { name: "Settings" }).click();
+  await page.getByLabel("Name").fill("Éva 研究员");
+  await page.getByRole("button", { name: "Save" }).click();
+  await expect(page.getByRole("heading", { name: "Éva 研究员", exact: true })).toBeVisible();
+  await page.getByRole("button", { name: "Chat with Éva 研究员" }).click();
+  await expect(page.getByRole("button", { name: /^Agent: *Éva 研究员/ })).toBeVisible();
+  await chat.ask("hello");
+  await page.goto(`${gateway.url}/settings/agents`);
+  const dialog = await makeNew(page, "Set up in a chat…", "诗人");
+  await expect(dialog).toBeHidden();
+  await expect(page.getByRole("button", { name: /^Agent: *agent-2/ })).toBeVisible();
+  await expect(chat.field).toHaveValue(/set up the agent “诗人”/);
+  await page.goto(`${gateway.url}/settings/agents?name=agent`);
+  await remove(page, "Éva 研究员");
 });
 
 test("USER.md is written for all agents, and what is too long is not sent", async ({ page, gateway }) => {

@@ -84,6 +84,7 @@ Reason = Literal[
     "address_invalid",
     "address_missing",
     "administrators_only",
+    "agent_id_invalid",
     "agents_off",
     "already_decided",
     "archive_damaged",

@@ -186,7 +186,7 @@ async def test_an_agent_is_set_up_in_a_conversation_and_changes_itself_when_aske
 ):
     async with opened() as gateway:
         bootstrap = {"is_bootstrap": True, "agent_name": "poet"}
-        setup = {"soul": "You rhyme.", "description": "Rhymes."}
+        setup = {"soul": "You rhyme.", "description": "Rhymes.", "display_name": "诗人  Éva"}
         scripted.script(ToolCalls(("setup_agent", setup)), Text("Ready."))
         assert (await said(gateway.user, "Make me a poet", context=bootstrap)).is_success
         request = scripted.requests[-2]
@@ -195,7 +195,8 @@ async def test_an_agent_is_set_up_in_a_conversation_and_changes_itself_when_aske
             and "- public/pdf: " not in request["messages"][0]["content"]
         )
         assert "setup_agent" in tools_of(request)
-        assert (await gateway.user.get("/api/agents/poet")).json()["soul"] == "You rhyme."
+        poet = (await gateway.user.get("/api/agents/poet")).json()
+        assert (poet["soul"], poet["display_name"]) == ("You rhyme.", "诗人 Éva")
         assert (await gateway.admin.get("/api/agents")).json() == {"agents": []}
 
         scripted.script(ToolCalls(("update_agent", {"soul": "You rhyme in Latin."})), Text("Salve."))

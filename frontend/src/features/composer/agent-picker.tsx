@@ -2,7 +2,7 @@
 import { Bot, ChevronDown, Settings2 } from "lucide-react";
 import Link from "next/link";
 import { useT } from "@/i18n";
-import type { Agent } from "@/lib/agents";
+import { titleOf, type Agent } from "@/lib/agents";
 import { settingsPath } from "@/lib/route";
 import type { AgentChoice } from "@/lib/run-settings";
 import { Button } from "@/ui/button";
@@ -30,8 +30,8 @@ const DEFAULT = "-";
 /** Who answers. */
 export default function AgentPicker({ agents, current, onPick, onClosed }: AgentPickerProps) {
   const t = useT("composer");
-  const name = current ? current.name : t("agentDefault");
-  const isListed = !current || agents.some((one) => one.name === current.name);
+  const listed = agents.find((one) => one.name === current?.name);
+  const name = listed ? titleOf(listed) : (current?.name ?? t("agentDefault"));
   return (
     <DropdownMenu>
       <DropdownMenuTrigger asChild>
@@ -62,9 +62,9 @@ export default function AgentPicker({ agents, current, onPick, onClosed }: Agent
           onValueChange={(next) => onPick(next === DEFAULT ? null : { name: next })}
         >
           <Item value={DEFAULT} name={t("agentDefault")} text={t("agentDefaultText")} />
-          {current && !isListed && <Item value={current.name} name={current.name} text={t("agentMaking")} />}
+          {current && !listed && <Item value={current.name} name={current.name} text={t("agentMaking")} />}
           {agents.map((one) => (
-            <Item key={one.name} value={one.name} name={one.name} text={one.description ?? ""} />
+            <Item key={one.name} value={one.name} name={titleOf(one)} text={one.description ?? ""} />
           ))}
         </DropdownMenuRadioGroup>
         <DropdownMenuSeparator />

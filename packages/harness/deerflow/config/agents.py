@@ -40,6 +40,8 @@ class AgentConfig(Section):
 
     name: str
     """In small letters."""
+    display_name: str = Field(default="", max_length=64)
+    """In any script, for people; empty: the name."""
     description: str = Field(default="", max_length=1024)
     model: str | None = None
     thinking_enabled: bool | None = None
@@ -62,6 +64,11 @@ class AgentConfig(Section):
     @classmethod
     def _valid_name(cls, value: str) -> str:
         return check_agent_name(value).lower()
+
+    @field_validator("display_name", mode="after")
+    @classmethod
+    def _on_one_line(cls, value: str) -> str:
+        return " ".join(value.split())
 
     @field_validator("soul", mode="after")
     @classmethod

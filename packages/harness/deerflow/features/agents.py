@@ -487,7 +487,7 @@ def _name(name: str) -> str:
     try:
         return check_agent_name(name.replace("_", "-")).lower()
     except ValueError as error:
-        raise InvalidRequestError(str(error)) from error
+        raise InvalidRequestError(str(error), reason="agent_id_invalid") from error
 
 
 def _check_length(what: str, text: str) -> None:

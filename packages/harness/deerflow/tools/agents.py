@@ -22,10 +22,13 @@ async def setup_agent_tool(
     runtime: Runtime,
     skills: Skills = None,
     name: Annotated[str | None, Field(description="Letters, digits and hyphens; leave out if it has one")] = None,
+    display_name: Annotated[str | None, Field(description="As the user writes it, if the name cannot say it")] = None,
 ) -> str:
     """Save the agent that this conversation was about, once, after the user has agreed to the text."""
     changes: dict[str, Any] = {"soul": soul, "description": description}
-    return await _save(runtime, runtime.context.agent_name or name, changes | ({"skills": skills} if skills else {}))
+    chosen = {"skills": skills, "display_name": display_name}
+    changes |= {key: value for key, value in chosen.items() if value}
+    return await _save(runtime, runtime.context.agent_name or name, changes)
 
 
 @async_tool("update_agent", metadata=OUTLIVES_THREAD)
@@ -34,9 +37,10 @@ async def update_agent_tool(
     soul: Soul | None = None,
     description: str | None = None,
     skills: Skills = None,
+    display_name: str | None = None,
 ) -> str:
     """Change who you are in later conversations, only when the user asks for it. What is left out stays."""
-    given = {"soul": soul, "description": description, "skills": skills}
+    given = {"soul": soul, "description": description, "skills": skills, "display_name": display_name}
     return await _save(runtime, runtime.context.agent_name, {key: value for key, value in given.items() if value})
 
 

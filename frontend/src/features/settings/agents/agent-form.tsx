@@ -39,6 +39,17 @@ export function AgentForm({ agent, onSaved }: { agent: Agent; onSaved: () => Pro
   const named = (names: readonly string[] = []) => names.map((name) => ({ name }));
   return (
     <form onSubmit={submit} className="flex flex-col gap-6">
+      <Field label={t("name")} hint={t("nameHint", { id: agent.name })}>
+        {(given) => (
+          <Input
+            {...given}
+            maxLength={64}
+            placeholder={agent.name}
+            value={now.display_name}
+            onChange={(event) => set({ display_name: event.target.value })}
+          />
+        )}
+      </Field>
       <Field label={t("description")} hint={t("descriptionHint")}>
         {(given) => (
           <Input

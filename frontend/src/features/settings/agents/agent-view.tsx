@@ -4,8 +4,10 @@ import { Brain, MessageSquarePlus, Trash2 } from "lucide-react";
 import Link from "next/link";
 import { useState } from "react";
 import { useT } from "@/i18n";
+import { titleOf } from "@/lib/agents";
 import { keys } from "@/lib/keys";
 import { settingsPath } from "@/lib/route";
+import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
 import { ConfirmDialog } from "@/ui/dialog";
 import { IconButton } from "@/ui/icon-button";
@@ -25,6 +27,7 @@ export const MAX_SOUL = 20_000;
 export function AgentView({ agent, onBack }: { agent: Agent; onBack: () => void }) {
   const t = useT("agents");
   const { name } = agent;
+  const title = titleOf(agent);
   const queries = useQueryClient();
   const [deleting, setDeleting] = useState(false);
   const history = useQuery({ queryKey: agentKeys.versions(name), queryFn: () => versions(name) });
@@ -38,16 +41,22 @@ export function AgentView({ agent, onBack }: { agent: Agent; onBack: () => void 
       toast.error((problem as Error).message);
       throw problem;
     }
-    toast.success(t("deleted", { name }));
+    toast.success(t("deleted", { name: title }));
     onBack();
     await queries.invalidateQueries({ queryKey: keys.agents, exact: true });
   };
   return (
     <>
-      <ItemHead title={name} text={agent.description} back={t("back")} onBack={onBack}>
+      <ItemHead
+        title={title}
+        text={agent.description}
+        back={t("back")}
+        onBack={onBack}
+        badges={agent.display_name && <Badge variant="outline">{name}</Badge>}
+      >
         <Button size="sm" onClick={() => chatWith(name)}>
           <MessageSquarePlus aria-hidden />
-          {t("chatWith", { name })}
+          {t("chatWith", { name: title })}
         </Button>
         <Button size="sm" variant="outline" asChild>
           <Link href={`${settingsPath("memory")}?${new URLSearchParams({ agent: name })}`}>
@@ -56,7 +65,11 @@ export function AgentView({ agent, onBack }: { agent: Agent; onBack: () => void 
           </Link>
         </Button>
         {!isShared && (
-          <IconButton label={t("delete", { name })} variant="outline" onClick={() => setDeleting(true)}>
+          <IconButton
+            label={t("delete", { name: title })}
+            variant="outline"
+            onClick={() => setDeleting(true)}
+          >
             <Trash2 aria-hidden />
           </IconButton>
         )}
@@ -96,7 +109,7 @@ export function AgentView({ agent, onBack }: { agent: Agent; onBack: () => void 
       <ConfirmDialog
         open={deleting}
         onOpenChange={setDeleting}
-        title={t("deleteTitle", { name })}
+        title={t("deleteTitle", { name: title })}
         text={t("deleteText")}
         confirm={t("deleteConfirm")}
         destructive

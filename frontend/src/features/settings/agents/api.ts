@@ -22,7 +22,8 @@ export const agentKeys = {
 export const choices = () => http.get<Choices>("/api/agent-choices");
 export const isFree = async (name: string) =>
   (await http.get<Schemas["Availability"]>("/api/agents/check", { query: { name } })).available;
-export const create = (agent: Pick<Agent, "name" | "description">) => http.post<Agent>("/api/agents", agent);
+export const create = (agent: Pick<Agent, "name" | "display_name" | "description">) =>
+  http.post<Agent>("/api/agents", agent);
 export const change = (name: string, changes: Changes) => http.put<Agent>(pathOf(name), changes);
 export const remove = (name: string) => http.delete(pathOf(name));
 export const versions = async (name: string) =>

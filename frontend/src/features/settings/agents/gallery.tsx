@@ -2,7 +2,7 @@
 import { Bot, FilePlus2, MessageSquarePlus, Plus } from "lucide-react";
 import { useState } from "react";
 import { useT } from "@/i18n";
-import type { Agent } from "@/lib/agents";
+import { titleOf, type Agent } from "@/lib/agents";
 import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
@@ -58,7 +58,12 @@ export function Gallery({ agents, last, onOpen }: GalleryProps) {
           </Panel>
         )}
       </Group>
-      <NewAgentDialog how={making} onClose={() => setMaking(null)} onMade={onOpen} />
+      <NewAgentDialog
+        how={making}
+        taken={agents.map(({ name }) => name)}
+        onClose={() => setMaking(null)}
+        onMade={onOpen}
+      />
     </>
   );
 }
@@ -86,8 +91,9 @@ function AgentRow({ agent, wasOpen, onOpen }: AgentRowProps) {
       <div className="min-w-0 flex-1">
         <div className="flex flex-wrap items-center gap-x-2">
           <ItemLink name={agent.name} wasOpen={wasOpen} onOpen={onOpen}>
-            {agent.name}
+            {titleOf(agent)}
           </ItemLink>
+          {agent.display_name && <span className="text-xs text-muted-foreground">{agent.name}</span>}
           {agent.model && <Badge variant="outline">{agent.model}</Badge>}
         </div>
         {agent.description && (
@@ -97,7 +103,7 @@ function AgentRow({ agent, wasOpen, onOpen }: AgentRowProps) {
         )}
       </div>
       <IconButton
-        label={t("chatWith", { name: agent.name })}
+        label={t("chatWith", { name: titleOf(agent) })}
         className="relative"
         onClick={() => chatWith(agent.name)}
       >

@@ -1,6 +1,6 @@
 "use client";
 import { useT } from "@/i18n";
-import { useAgents } from "@/lib/agents";
+import { titleOf, useAgents } from "@/lib/agents";
 import { useModels } from "@/lib/models";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
 import { Field } from "../dialog-form";
@@ -27,7 +27,7 @@ export function AnswersAs({ agent, setAgent, model, setModel }: AnswersAsProps) 
         none={t("agentNone")}
         value={agent}
         onChange={setAgent}
-        options={agents.map(({ name }) => ({ value: name, label: name }))}
+        options={agents.map((one) => ({ value: one.name, label: titleOf(one) }))}
       />
       <Choice
         label={t("model")}

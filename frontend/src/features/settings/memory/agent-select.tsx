@@ -1,5 +1,5 @@
 "use client";
-import { useAgents } from "@/lib/agents";
+import { titleOf, useAgents } from "@/lib/agents";
 import { useT } from "@/i18n";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
 import { Panel, Row } from "../parts";
@@ -26,9 +26,9 @@ export function AgentSelect({
           </SelectTrigger>
           <SelectContent>
             <SelectItem value={LEAD}>{t("defaultAgent")}</SelectItem>
-            {agents.map(({ name }) => (
-              <SelectItem key={name} value={name}>
-                {name}
+            {agents.map((one) => (
+              <SelectItem key={one.name} value={one.name}>
+                {titleOf(one)}
               </SelectItem>
             ))}
           </SelectContent>

@@ -16,6 +16,7 @@ export const server = {
     address_missing: "Enter the server’s address.",
     administrators_only: "Only administrators can do this.",
     agent_exists: "There is already an agent called {name}.",
+    agent_id_invalid: "An agent’s ID has 1 to 64 letters from a to z, digits or hyphens.",
     agents_off: "Custom agents are turned off on this server.",
     already_decided: "This has been decided already.",
     archive_damaged: "This archive is damaged.",

@@ -7,6 +7,7 @@ export const server: typeof en.server = {
     address_missing: "请填写服务器地址。",
     administrators_only: "只有管理员可以执行此操作。",
     agent_exists: "已有名为 {name} 的智能体。",
+    agent_id_invalid: "智能体的 ID 由 1 到 64 个字母（a 到 z）、数字或连字符组成。",
     agents_off: "这台服务器未启用自定义智能体。",
     already_decided: "已有人做出决定。",
     archive_damaged: "此压缩包已损坏。",

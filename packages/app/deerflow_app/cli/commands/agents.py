@@ -27,7 +27,8 @@ def list_agents(settings: Settings, as_json: AsJson = False) -> None:
     if as_json:
         return print_json({"agents": agents})
     for agent in agents:
-        typer.echo(f"{clean(agent['name'])}\t{one_line(agent['description'], 100)}")
+        called = f" ({clean(agent['display_name'])})" if agent["display_name"] else ""
+        typer.echo(f"{clean(agent['name'])}{called}\t{one_line(agent['description'], 100)}")
 
 
 @command(app, "show")
@@ -54,6 +55,9 @@ def new(settings: Settings, name: Name) -> None:
 def change(
     settings: Settings,
     name: Name,
+    display_name: Annotated[
+        str | None, typer.Option("--display-name", metavar="TEXT", help="What people see, in any script.")
+    ] = None,
     description: Annotated[str | None, typer.Option("--description", metavar="TEXT", help="One line.")] = None,
     soul: Annotated[Path | None, typer.Option("--soul", metavar="FILE", help="Its SOUL.md.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="The model that answers.")] = None,
@@ -61,7 +65,13 @@ def change(
     group: Annotated[list[str] | None, typer.Option("--tool-group", help="The only tools; may be repeated.")] = None,
 ) -> None:
     """Make an agent, or change what is given of one."""
-    given = {"description": description, "model": model, "skills": skill or None, "tool_groups": group or None}
+    given = {
+        "display_name": display_name,
+        "description": description,
+        "model": model,
+        "skills": skill or None,
+        "tool_groups": group or None,
+    }
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if soul is not None:
         try:

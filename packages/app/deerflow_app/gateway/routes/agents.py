@@ -30,6 +30,7 @@ router = Router(tags=["agents"], dependencies=[Depends(agents_enabled)])
 class AgentSettings(BaseModel):
     """null leaves a setting to the caller or to the configuration."""
 
+    display_name: str = Field(default="", max_length=64, description="In any script, for people; empty: the name.")
     description: str = ""
     model: str | None = None
     thinking_enabled: bool | None = None

@@ -126,7 +126,7 @@ test("an agent has a name in any script, and an id beside it", async ({ page, ch
   await page.goto(`${gateway.url}/settings/agents`);
   await makeNew(page, "Fill in a form…", "研究员");
   await expect(page.getByRole("heading", { name: "研究员", exact: true })).toBeFocused();
-  await expect(page).toHaveURL(/name=agent$/);
+  await expect(page).toHaveURL(/name=my-agent$/);
   await page.getByRole("tab", { name: "Settings" }).click();
   await page.getByLabel("Name").fill("Éva 研究员");
   await page.getByRole("button", { name: "Save" }).click();
@@ -137,9 +137,9 @@ test("an agent has a name in any script, and an id beside it", async ({ page, ch
   await page.goto(`${gateway.url}/settings/agents`);
   const dialog = await makeNew(page, "Set up in a chat…", "诗人");
   await expect(dialog).toBeHidden();
-  await expect(page.getByRole("button", { name: /^Agent: *agent-2/ })).toBeVisible();
+  await expect(page.getByRole("button", { name: /^Agent: *my-agent-2/ })).toBeVisible();
   await expect(chat.field).toHaveValue(/set up the agent “诗人”/);
-  await page.goto(`${gateway.url}/settings/agents?name=agent`);
+  await page.goto(`${gateway.url}/settings/agents?name=my-agent`);
   await remove(page, "Éva 研究员");
 });
 

@@ -6,14 +6,14 @@ describe("the id of an agent", () => {
     ["editor", "editor"],
     ["Éditeur", "editeur"],
     ["My Editor!", "my-editor"],
-    ["研究员", "agent"],
+    ["研究员", "my-agent"],
     ["研究员 Éva", "eva"],
-    ["  ", "agent"],
+    ["  ", "my-agent"],
     ["x".repeat(80), "x".repeat(61)],
   ])("of %s is %s", (name, id) => expect(agentId(name, [])).toBe(id));
 
   it("is free, unless the name itself is the id", () => {
-    expect(agentId("研究员", ["agent", "agent-2"])).toBe("agent-3");
+    expect(agentId("研究员", ["my-agent", "my-agent-2"])).toBe("my-agent-3");
     expect(agentId("editor", ["editor"])).toBe("editor");
   });
 });

@@ -19,8 +19,9 @@ from deerflow.context import RunContext, Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
+from deerflow.models.call_gate import CallGates
+from deerflow.models.circuit_breaker import CircuitBreakers
 from deerflow.models.context_window import ContextWindows
-from deerflow.models.resilience import CallGates, CircuitBreakers
 from deerflow.sandbox.converters import Converters, build_converters
 from deerflow.sandbox.files import SandboxFiles
 from deerflow.sandbox.interface import Mount, SandboxFileError, SandboxProvider

@@ -23,10 +23,11 @@ from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.counts import RunEnds
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
+from deerflow.events.hub import Hub
 from deerflow.events.log import EventLog
-from deerflow.events.notify import Hub, Notifier
+from deerflow.events.notify import Notifier
 from deerflow.features.agents import AgentService
-from deerflow.features.ask import TITLE, Asker, SuggestionService, TitleJob
+from deerflow.features.ask import Asker
 from deerflow.features.assistants import AssistantService
 from deerflow.features.connections import ConnectionService
 from deerflow.features.documents import DOCUMENT, DocumentService
@@ -39,6 +40,8 @@ from deerflow.features.reports import ReportService
 from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.site import SiteService
 from deerflow.features.store import StoreService
+from deerflow.features.suggestions import SuggestionService
+from deerflow.features.titles import TITLE, TitleJob
 from deerflow.features.usage import UsageService
 from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
 from deerflow.files.artifacts import read_artifact
@@ -70,8 +73,8 @@ from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
 from deerflow.tasks.crons import CRON, CRONS, Scheduler
 from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
+from deerflow.threads.feedback import FeedbackRepository
 from deerflow.threads.service import ThreadService
-from deerflow.threads.transcript import FeedbackRepository
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware

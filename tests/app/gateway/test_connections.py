@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from deerflow.events.notify import Hub
+from deerflow.events.hub import Hub
 from deerflow_app.gateway.http import connections
 from deerflow_app.gateway.http.connections import ConnectionLimits
 

@@ -12,14 +12,15 @@ from fastapi import FastAPI, Request
 from sqlalchemy import insert
 
 from deerflow.config import AppConfig
-from deerflow.features.ask import Asker, SuggestionService
+from deerflow.features.ask import Asker
 from deerflow.features.site import SiteService
+from deerflow.features.suggestions import SuggestionService
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.storage.database import Database
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.storage.threads import ThreadRepository
-from deerflow.threads.transcript import FeedbackRepository
+from deerflow.threads.feedback import FeedbackRepository
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.routes import current_principal, current_runtime, feedback, models, suggestions
 

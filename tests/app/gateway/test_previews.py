@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.files_app import SECRET, FilesApp, files_app
 
-from deerflow.files.pages import LIFETIME, PreviewService
+from deerflow.files.previews import LIFETIME, PreviewService
 from deerflow_app.gateway.routes.files import preview_service
 
 OUT = "/mnt/user-data/outputs"

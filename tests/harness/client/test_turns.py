@@ -74,7 +74,7 @@ async def test_an_answer_that_was_cut_off_is_the_runs_stop_reason(
 async def test_the_stream_says_for_how_long_a_model_is_silent_until_it_answers(
     client: DeerFlowClient, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("deerflow.events.graph_stream.WAITING_EVERY", 0.5)
+    monkeypatch.setattr("deerflow.events.answer_watch.WAITING_EVERY", 0.5)
     endpoint.script(Delay(1.3, Text(chunks=["first ", "then"]), between=0.8))
     events = [event for event in await _turn(client, "hi") if event.type in ("custom", "messages-tuple")]
     shown = [event.data.get("type") if event.type == "custom" else event.data["content"] for event in events]

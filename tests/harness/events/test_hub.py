@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from deerflow.events.notify import MOST_NOTICES, Hub, Notifier
+from deerflow.events.hub import Hub
+from deerflow.events.notify import MOST_NOTICES, Notifier
 from deerflow.storage.database import Database
 
 GUARD = 60

@@ -7,7 +7,8 @@ import pytest
 from bench.scripted_openai import HttpError, ScriptedOpenAI, Text
 
 from deerflow.config import AppConfig
-from deerflow.features.ask import Asker, Said, SuggestionService, read_suggestions
+from deerflow.features.ask import Asker
+from deerflow.features.suggestions import Said, SuggestionService, read_suggestions
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.storage.budgets import today, usage_by

@@ -14,9 +14,11 @@ from langgraph.errors import GraphBubbleUp, NodeCancelledError
 from deerflow.agents.middlewares.base import is_error
 from deerflow.agents.middlewares.dangling_tool_call_middleware import DanglingToolCallMiddleware
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
+from deerflow.models.call_gate import CallGates
+from deerflow.models.circuit_breaker import CircuitBreakers
 from deerflow.models.endpoint import Endpoint, endpoint_of
 from deerflow.models.openai import OpenAIChatModel
-from deerflow.models.resilience import CallGates, CircuitBreakers, rest_of, wake
+from deerflow.models.resilience import rest_of, wake
 
 
 class Sleeper:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from deerflow.models.resilience import CallGate, CallGates
+from deerflow.models.call_gate import CallGate, CallGates
 
 
 class Line:

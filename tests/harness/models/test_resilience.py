@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.models.resilience import CircuitBreakers
+from deerflow.models.circuit_breaker import CircuitBreakers
 
 
 class Clock:

@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from deerflow.errors import NotFoundError
+from deerflow.events.hub import Hub
 from deerflow.events.log import EventLog
-from deerflow.events.notify import Hub
 from deerflow.events.streams.agent_protocol import SLOTS
 from deerflow.events.writer import EventWriter
 from deerflow.identity import Principal

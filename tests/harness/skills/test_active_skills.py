@@ -12,7 +12,7 @@ from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.harness.skills.conftest import settings, skill_text, write_skill
 
 from deerflow import DeerFlowClient
-from deerflow.agents.middlewares.deferred_tool_filter_middleware import _is_allowed
+from deerflow.agents.middlewares.skills_middleware import _is_allowed
 from deerflow.config import AppConfig, Paths
 from deerflow.config.secrets import Seal, SealedFile, WrongKeyError
 from deerflow.errors import ConflictError, ForbiddenError, NotFoundError, RequestError

@@ -7,7 +7,7 @@ from bench.scripted_openai import ScriptedOpenAI
 from tests.harness.runs.run_house import ME, ended, messages, say, thread
 
 from deerflow.runtime import Runtime
-from deerflow.threads.transcript import Branch, Turn, branches
+from deerflow.threads.branches import Branch, Turn, branches
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import runs, threads, utc_now
-from deerflow.threads.transcript import FeedbackRepository
+from deerflow.threads.feedback import FeedbackRepository
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 

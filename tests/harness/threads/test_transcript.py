@@ -14,7 +14,7 @@ from tests.support.thread_world import ALICE, BOB, ThreadWorld
 from deerflow.errors import NotFoundError
 from deerflow.storage.database import Database
 from deerflow.storage.tables import runs
-from deerflow.threads.transcript import FeedbackRepository
+from deerflow.threads.feedback import FeedbackRepository
 
 
 @pytest.fixture

@@ -23,13 +23,14 @@ from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth import Authenticator
 from deerflow_app.gateway.auth.accounts import Accounts
-from deerflow_app.gateway.auth.passwords import Throttle
 from deerflow_app.gateway.auth.scopes import check_scopes
+from deerflow_app.gateway.auth.throttle import Throttle
 from deerflow_app.gateway.http import errors
-from deerflow_app.gateway.http.authentication import RECHECK_SECONDS, Authentication, Revocation
+from deerflow_app.gateway.http.authentication import Authentication
 from deerflow_app.gateway.http.compression import CompressionMiddleware
 from deerflow_app.gateway.http.errors import Failures
 from deerflow_app.gateway.http.requests import BodyLimit, HostCheck, InTurn, Prefixes, TrustedProxies
+from deerflow_app.gateway.http.revocation import RECHECK_SECONDS, Revocation
 from deerflow_app.gateway.routes import web
 from deerflow_app.gateway.settings import GatewaySettings
 from deerflow_app.metrics import Metrics

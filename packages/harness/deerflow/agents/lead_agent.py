@@ -27,17 +27,13 @@ from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
     DEFERRED_FROM,
     LISTED_BYTES,
     DeferredToolFilterMiddleware,
-    SkillsMiddleware,
 )
 from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
+from deerflow.agents.middlewares.skills_middleware import SkillsMiddleware
 from deerflow.agents.middlewares.subagent_limit_middleware import SubagentLimitMiddleware, TurnLimitMiddleware
-from deerflow.agents.middlewares.summarization_middleware import (
-    ContextTable,
-    SummarizationMiddleware,
-    context_table,
-)
+from deerflow.agents.middlewares.summarization_middleware import ContextTable, SummarizationMiddleware, context_table
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware, ToolOrderMiddleware

@@ -11,14 +11,12 @@ import builtins
 import difflib
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
 import yaml
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, select, update
 from typing_extensions import TypedDict
 
 from deerflow.config import AppConfig, Paths
@@ -26,204 +24,14 @@ from deerflow.config.agents import AGENT_FILE, MAX_SOUL_CHARS, SOUL_FILE, AgentC
 from deerflow.config.document import write_text
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal, check_agent_name
+from deerflow.storage.assistants import Assistant, AssistantQuery, AssistantRepository
 from deerflow.storage.database import Database
-from deerflow.storage.json_filter import matches
-from deerflow.storage.tables import assistant_versions, assistants, threads, utc_now
+from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents import subagents_of
 
 NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
 """Of the ids of assistants that have a name: the lead agent and custom agents."""
-SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
-OWN = ("assistant_id", "graph_id", "version", "created_at", "updated_at")
-VERSIONED = ("name", "description", "config", "context", "metadata")
-
-
-@dataclass(frozen=True, slots=True)
-class Assistant:
-    """An assistant as one of its versions has it; ``updated_at`` is when that became the latest."""
-
-    assistant_id: str
-    graph_id: str
-    version: int
-    name: str
-    description: str | None
-    config: dict[str, Any]
-    context: dict[str, Any]
-    metadata: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class AssistantQuery:
-    """None means: any. ``name``: a part of it, in any case."""
-
-    graph_id: str | None = None
-    name: str | None = None
-    metadata: Mapping[str, Any] | None = None
-
-
-class AssistantRepository:
-    """The assistants of a principal; those of others raise NotFoundError, like those that do not exist."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def create(self, principal: Principal, new: Assistant) -> Assistant:
-        """Raises ConflictError if the id is taken, by whomever."""
-
-        def job(connection: Connection) -> Assistant:
-            taken = select(assistants.c.assistant_id).where(assistants.c.assistant_id == new.assistant_id)
-            if connection.execute(taken).first() is not None:
-                raise ConflictError(f"Assistant {new.assistant_id} already exists.")
-            row = {name: getattr(new, name) for name in OWN}
-            connection.execute(insert(assistants).values(user_id=principal.user_id, **row))
-            _add_version(connection, new)
-            return new
-
-        return await self._database.write(job)
-
-    async def get(self, principal: Principal, assistant_id: str) -> Assistant:
-        return await self._database.read(lambda connection: _get(connection, principal, assistant_id))
-
-    async def update(self, principal: Principal, assistant_id: str, changes: Mapping[str, Any]) -> Assistant:
-        """A new version, which becomes the latest. ``changes``: of VERSIONED; metadata is merged, the rest replaced."""
-
-        def job(connection: Connection) -> Assistant:
-            old = _get(connection, principal, assistant_id, lock=True)
-            of = assistant_versions.c.assistant_id == assistant_id
-            newest = connection.execute(select(func.max(assistant_versions.c.version)).where(of)).scalar_one()
-            fields = {name: getattr(old, name) for name in Assistant.__slots__} | dict(changes)
-            fields["metadata"] = {**old.metadata, **changes.get("metadata", {})}
-            new = Assistant(**(fields | {"version": newest + 1, "updated_at": utc_now()}))
-            _add_version(connection, new)
-            _set_latest(connection, new.assistant_id, new.version, new.updated_at)
-            return new
-
-        return await self._database.write(job)
-
-    async def set_latest(self, principal: Principal, assistant_id: str, version: int) -> Assistant:
-        def job(connection: Connection) -> Assistant:
-            _get(connection, principal, assistant_id, lock=True)
-            here = (assistant_versions.c.assistant_id == assistant_id, assistant_versions.c.version == version)
-            if connection.execute(select(assistant_versions.c.version).where(*here)).first() is None:
-                raise NotFoundError(f"Assistant {assistant_id} has no version {version}.")
-            _set_latest(connection, assistant_id, version, utc_now())
-            return _get(connection, principal, assistant_id)
-
-        return await self._database.write(job)
-
-    async def versions(
-        self,
-        principal: Principal,
-        assistant_id: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
-    ) -> list[Assistant]:
-        """Newest first; ``updated_at`` and ``created_at`` are those of the version."""
-
-        def job(connection: Connection) -> list[Assistant]:
-            _get(connection, principal, assistant_id)
-            version = assistant_versions.c
-            made = version.created_at
-            query = (
-                select(assistants.c.graph_id, *assistant_versions.c, made.label("updated_at"))
-                .join(assistants, assistants.c.assistant_id == version.assistant_id)
-                .where(version.assistant_id == assistant_id)
-                .order_by(version.version.desc())
-            )
-            if metadata:
-                query = query.where(matches(connection, version.metadata, metadata))
-            return [_from(row) for row in connection.execute(query.limit(limit).offset(offset))]
-
-        return await self._database.browse(job)
-
-    async def search(
-        self,
-        principal: Principal,
-        query: AssistantQuery,
-        *,
-        limit: int,
-        offset: int,
-        sort_by: str = "created_at",
-        descending: bool = True,
-    ) -> tuple[list[Assistant], int]:
-        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
-
-        def job(connection: Connection) -> tuple[list[Assistant], int]:
-            wanted = _latest().where(_matching(connection, principal, query))
-            column = assistant_versions.c.name if sort_by == "name" else assistants.c[sort_by]
-            order = (column.desc() if descending else column.asc(), assistants.c.assistant_id)
-            rows = connection.execute(wanted.order_by(*order).limit(limit).offset(offset))
-            total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
-            return [_from(row) for row in rows], total
-
-        return await self._database.browse(job)
-
-    async def delete(self, principal: Principal, assistant_id: str) -> None:
-        def job(connection: Connection) -> None:
-            _get(connection, principal, assistant_id, lock=True)
-            # Not left to the foreign key, which SQLite only heeds when told to.
-            connection.execute(delete(assistant_versions).where(assistant_versions.c.assistant_id == assistant_id))
-            connection.execute(delete(assistants).where(assistants.c.assistant_id == assistant_id))
-
-        await self._database.write(job)
-
-    async def thread_ids(self, principal: Principal, assistant_id: str) -> list[str]:
-        """Threads that last ran this assistant."""
-        mine = (threads.c.user_id == principal.user_id, threads.c.assistant_id == assistant_id)
-        return await self._database.browse(lambda c: list(c.scalars(select(threads.c.thread_id).where(*mine))))
-
-
-def _latest() -> Select[Any]:
-    """Assistants joined to their latest versions."""
-    version = assistant_versions.c
-    same = and_(version.assistant_id == assistants.c.assistant_id, version.version == assistants.c.version)
-    return select(*(assistants.c[name] for name in OWN), *(version[name] for name in VERSIONED)).join(
-        assistant_versions, same
-    )
-
-
-def _get(connection: Connection, principal: Principal, assistant_id: str, *, lock: bool = False) -> Assistant:
-    mine = and_(assistants.c.assistant_id == assistant_id, assistants.c.user_id == principal.user_id)
-    if lock:
-        # Apart from the join: PostgreSQL would not find the version that a change it waited for has just made.
-        connection.execute(select(assistants.c.assistant_id).where(mine).with_for_update())
-    row = connection.execute(_latest().where(mine)).one_or_none()
-    if row is None:
-        raise NotFoundError(f"Assistant {assistant_id} not found.")
-    return _from(row)
-
-
-def _add_version(connection: Connection, new: Assistant) -> None:
-    row = {name: getattr(new, name) for name in ("assistant_id", "version", *VERSIONED)}
-    connection.execute(insert(assistant_versions).values(**row, created_at=new.updated_at))
-
-
-def _set_latest(connection: Connection, assistant_id: str, version: int, now: datetime) -> None:
-    this = update(assistants).where(assistants.c.assistant_id == assistant_id)
-    connection.execute(this.values(version=version, updated_at=now))
-
-
-def _matching(connection: Connection, principal: Principal, query: AssistantQuery) -> ColumnElement[bool]:
-    wanted = [assistants.c.user_id == principal.user_id]
-    if query.graph_id is not None:
-        wanted.append(assistants.c.graph_id == query.graph_id)
-    if query.name is not None:
-        wanted.append(assistant_versions.c.name.icontains(query.name, autoescape=True))
-    if query.metadata:
-        wanted.append(matches(connection, assistant_versions.c.metadata, query.metadata))
-    return and_(*wanted)
-
-
-def _from(row: Row[Any]) -> Assistant:
-    return Assistant(**row._asdict())
-
-
-# custom agents -------------------------------------------------------------------------------------------------------
 
 
 CREATED_BY = {"created_by": "agents"}

@@ -15,18 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS, plain
-from deerflow.features.agents import (
-    CREATED_BY,
-    NAMESPACE,
-    SORTABLE,
-    AgentService,
-    Assistant,
-    AssistantQuery,
-    AssistantRepository,
-    agent_id,
-    agent_of,
-)
+from deerflow.features.agents import CREATED_BY, NAMESPACE, AgentService, agent_id, agent_of
 from deerflow.identity import Principal, check_id
+from deerflow.storage.assistants import SORTABLE, Assistant, AssistantQuery, AssistantRepository
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now

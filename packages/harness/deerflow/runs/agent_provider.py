@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
-    from deerflow.features.ask import Check
+    from deerflow.features.checks import Check
     from deerflow.sandbox.converters import Converters
     from deerflow.sandbox.interface import SandboxProvider
 
@@ -126,7 +126,7 @@ class Workshop:
 
     async def try_model(self, config: AppConfig, model_name: str) -> Check:
         """Ask a model for one word, also while runs do not call it; they do again if it answers. Raises ValueError: no model has this name."""
-        from deerflow.features.ask import check_model
+        from deerflow.features.checks import check_model
 
         check = await check_model(self.harness.models, config, model_name)
         model = self._kept().models.kept(config, model_name)

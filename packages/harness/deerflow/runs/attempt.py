@@ -35,11 +35,12 @@ from deerflow.capability import Capabilities, EndedRun
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
 from deerflow.errors import RequestError
-from deerflow.events.graph_stream import NODES, GraphStream, UsageMeter, emit_added, emit_input, emit_message
+from deerflow.events.graph_stream import NODES, GraphStream, emit_added, emit_input, emit_message
 from deerflow.events.jsonable import message_json
 from deerflow.events.log import LostRunError
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import messages_in
+from deerflow.events.usage_meter import UsageMeter
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.claims import Look, begun_at, contradiction, is_told

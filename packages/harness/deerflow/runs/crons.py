@@ -19,7 +19,8 @@ from deerflow.runs.request import RunRequest
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.crons import SORTABLE, Cron, CronQuery, CronRepository, next_due
+from deerflow.tasks.crons import SORTABLE, Cron, CronQuery, CronRepository
+from deerflow.tasks.schedules import next_due
 
 OnRunCompleted = Literal["delete", "keep"]
 NOT_FOR_CRONS = ("after_seconds", "on_completion")

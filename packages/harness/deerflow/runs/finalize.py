@@ -14,7 +14,7 @@ from langgraph.graph import END
 from deerflow.agents.receipts import Check
 from deerflow.agents.transcript import CHECKS, is_person
 from deerflow.capability import Capabilities, EndedRun
-from deerflow.features.ask import enqueue_title
+from deerflow.features.titles import enqueue_title
 from deerflow.features.webhooks import enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.runs.json_answer import problem_of

@@ -28,8 +28,8 @@ from deerflow.storage.runs import RunStatus
 from deerflow.storage.tables import utc_now
 
 if TYPE_CHECKING:
+    from deerflow.events.hub import Hub
     from deerflow.events.log import EventLog
-    from deerflow.events.notify import Hub
     from deerflow.events.store import RunEvent
     from deerflow.identity import Principal
     from deerflow.runs.service import RunService

@@ -7,22 +7,20 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import uuid4
 
 import orjson
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from deerflow.agents.transcript import Summary, summary_marks
+from deerflow.agents.transcript import summary_marks
 from deerflow.errors import NotFoundError
 from deerflow.events.jsonable import message_json
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find, since
-from deerflow.storage.tables import feedback, runs, turns, utc_now
+from deerflow.storage.tables import runs
 from deerflow.storage.threads import ThreadRepository
 from deerflow.subagents.task import TASK, delivery_id
 from deerflow.threads.task_transcripts import TaskTranscripts, kept
@@ -30,6 +28,9 @@ from deerflow.threads.task_transcripts import TaskTranscripts, kept
 if TYPE_CHECKING:
     from deerflow.events.log import EventLog
     from deerflow.threads.states import ThreadStates
+from deerflow.threads.branches import Branch, are_joined, branches, turns_of
+from deerflow.threads.exports import as_json, as_markdown
+from deerflow.threads.feedback import Feedback, FeedbackRepository
 
 CALLERS = ("lead_agent", "subagent", "middleware")
 _NO_RESULT: dict[str, Any] = {
@@ -334,196 +335,3 @@ def _usage(rows: Sequence[_Used]) -> dict[str, Any]:
 
 
 # feedback: a thumb up or down for a run, with a comment -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    feedback_id: str
-    run_id: str
-    thread_id: str
-    user_id: str
-    message_id: str | None
-    rating: int
-    """1 or -1."""
-    comment: str | None
-    created_at: datetime
-
-
-_OF_RUN = "run_id = ? AND user_id = ?"
-
-
-@dataclass(frozen=True)
-class FeedbackRepository:
-    """Every method sees the runs of ``principal`` alone; others raise NotFoundError, like those that do not exist."""
-
-    database: Database
-
-    async def put(
-        self,
-        principal: Principal,
-        thread_id: str,
-        run_id: str,
-        *,
-        rating: int,
-        comment: str | None = None,
-        message_id: str | None = None,
-    ) -> Feedback:
-        """Give feedback on a run, or change what was given. Without ``message_id`` the former one stays."""
-        ids = {"run_id": run_id, "user_id": principal.user_id}
-        new = {"rating": rating, "comment": comment} | ({"message_id": message_id} if message_id else {})
-
-        def job(connection: Connection) -> Feedback:
-            _check_run(connection, principal, run_id, thread_id, lock=True)
-            if not sql.update(connection, feedback, new, _OF_RUN, *ids.values()):
-                first = {"feedback_id": str(uuid4()), "created_at": utc_now(), "thread_id": thread_id}
-                sql.insert(connection, feedback, {**first, **ids, **new})
-            return _of_run(connection, principal, run_id)[0]
-
-        return await self.database.write(job)
-
-    async def list(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> list[Feedback]:
-        def job(connection: Connection) -> list[Feedback]:
-            _check_run(connection, principal, run_id, thread_id)
-            return _of_run(connection, principal, run_id)
-
-        return await self.database.browse(job)
-
-    async def of_thread(self, principal: Principal, thread_id: str) -> Mapping[str, Feedback]:
-        """All feedback on runs of a thread, by run id. Empty for a thread of someone else."""
-        mine = ("WHERE thread_id = ? AND user_id = ?", thread_id, principal.user_id)
-        found = await self.database.browse(lambda connection: sql.select(connection, Feedback, feedback, *mine))
-        return {given.run_id: given for given in found}
-
-    async def delete(
-        self, principal: Principal, thread_id: str, run_id: str, *, feedback_id: str | None = None
-    ) -> None:
-        """Withdraw feedback. Raises NotFoundError if there is none (of that id)."""
-        wanted, values = _OF_RUN, [run_id, principal.user_id]
-        if feedback_id is not None:
-            wanted, values = f"{wanted} AND feedback_id = ?", [*values, feedback_id]
-
-        def job(connection: Connection) -> None:
-            _check_run(connection, principal, run_id, thread_id)
-            if not sql.execute(connection, f"DELETE FROM feedback WHERE {wanted}", *values).rowcount:
-                raise NotFoundError("No feedback found for this run.")
-
-        await self.database.write(job)
-
-
-def _check_run(
-    connection: Connection, principal: Principal, run_id: str, thread_id: str | None, *, lock: bool = False
-) -> None:
-    mine, values = f"SELECT 1 FROM runs WHERE {_OF_RUN}", [run_id, principal.user_id]
-    if thread_id is not None:
-        mine, values = f"{mine} AND thread_id = ?", [*values, thread_id]
-    # Locked, two clicks at once are an insert and an update instead of two inserts.
-    locked = sql.for_update(connection) if lock else ""
-    if sql.execute(connection, mine + locked, *values).fetchone() is None:
-        raise NotFoundError(f"Run {run_id} not found.")
-
-
-def _of_run(connection: Connection, principal: Principal, run_id: str) -> list[Feedback]:
-    return sql.select(connection, Feedback, feedback, f"WHERE {_OF_RUN}", run_id, principal.user_id)
-
-
-# as a document --------------------------------------------------------------------------------------------------------
-
-
-def as_markdown(title: str | None, messages: Sequence[AnyMessage], summaries: Mapping[str, Summary]) -> str:
-    """What people and agents said, which tools were called, and where summaries stand for it. Results of tools are left out."""
-    parts = [f"# {title}"] if title else []
-    for message in messages:
-        if message.additional_kwargs.get("hide_from_ui"):
-            continue
-        if isinstance(message, HumanMessage):
-            parts.append(f"## User\n\n{message.text.strip()}")
-        elif isinstance(message, AIMessage):
-            if message.text.strip():
-                parts.append(f"## Assistant\n\n{message.text.strip()}")
-            parts += [f"*Tool: {_code(call['name'])}*" for call in message.tool_calls]
-        if summary := summaries.get(message.id or ""):
-            parts.append(_mark(summary))
-    return "\n\n".join(parts) + "\n"
-
-
-def _mark(summary: Summary) -> str:
-    sizes = f"{summary['before']:,} → {summary['after']:,} tokens"
-    when = f", {summary.get('made_at', '')[:16].replace('T', ' ')} UTC" if summary.get("made_at") else ""
-    line = f"<summary>Summarized for the model ({sizes}{when})</summary>"
-    return f"<details>\n{line}\n\n{summary['text'].strip()}\n\n</details>"
-
-
-def as_json(
-    title: str | None, thread_id: str, messages: Sequence[dict[str, Any]], summaries: Mapping[str, Summary]
-) -> dict[str, Any]:
-    """All messages but hidden ones, as they are, and the summaries that stand for those up to ``upto``."""
-    shown = [message for message in messages if not (message.get("additional_kwargs") or {}).get("hide_from_ui")]
-    return {"thread_id": thread_id, "title": title, "messages": shown, "summaries": list(summaries.values())}
-
-
-def _code(name: str) -> str:
-    return "`" + name.replace("`", "'") + "`"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message that began a run: the checkpoints before and after it. None: unknown, or not there yet."""
-
-    message_id: str
-    run_id: str
-    before: str | None
-    after: str | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """``parent`` is the message that this one followed; messages with the same are the ways that the person tried.
-    ``end`` is the checkpoint at which the newest way through this message ends."""
-
-    parent: str | None
-    end: str | None
-
-
-def turns_of(connection: Connection, thread_id: str) -> list[Turn]:
-    """All turns of the thread in order of time; messages that steered a run stand among them, without ``before``."""
-    query = (
-        select(turns, runs.c.checkpoint_after)
-        .outerjoin(runs, runs.c.run_id == turns.c.run_id)
-        .where(turns.c.thread_id == thread_id)
-        .order_by(turns.c.created_at)
-    )
-    return [
-        Turn(row.message_id, row.run_id, row.checkpoint_before, row.checkpoint_after, row.created_at)
-        for row in connection.execute(query)
-    ]
-
-
-def are_joined(recorded: Sequence[Turn]) -> bool:
-    """Whether each turn but the first ones begins exactly where another one ended."""
-    begun = [turn for turn in recorded if turn.before is not None]
-    ends = {turn.after for turn in begun}
-    return all(turn.before in ends or turn.before == begun[0].before for turn in begun)
-
-
-def branches(recorded: Sequence[Turn], parents: Mapping[str, str | None]) -> dict[str, Branch]:
-    """By message that began a run.
-
-    Args:
-        recorded: in order of time.
-        parents: by checkpoint the one before it; needed only for turns that are not joined.
-    """
-    begun = [turn for turn in recorded if turn.before is not None]
-    ended_with = {turn.after: turn.message_id for turn in begun if turn.after is not None}
-    found: dict[str, str | None] = {}
-    for turn in begun:
-        at = turn.before
-        while at is not None and at not in ended_with:
-            at = parents.get(at)
-        found[turn.message_id] = None if at is None else ended_with[at]
-    newest = {turn.message_id: turn for turn in begun}
-    for turn in reversed(begun):
-        parent = found[turn.message_id]
-        if parent is not None and newest[turn.message_id].created_at > newest[parent].created_at:
-            newest[parent] = newest[turn.message_id]
-    return {turn.message_id: Branch(found[turn.message_id], newest[turn.message_id].after) for turn in begun}

@@ -15,7 +15,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from deerflow_app.gateway.auth import passwords
-from deerflow_app.gateway.auth.passwords import client_of
+from deerflow_app.gateway.auth.throttle import client_of
 
 from ..conftest import ADMIN, PASSWORD, USER, Gateway, opened, settings_for, with_csrf
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow_app.gateway.auth.passwords import Throttle, ThrottledError
+from deerflow_app.gateway.auth.throttle import Throttle, ThrottledError
 
 
 class Clock:

@@ -13,7 +13,8 @@ from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, 
 from deerflow.features.site import registration_choice
 from deerflow.storage.database import Database
 from deerflow_app.gateway.auth import Authenticator, Claims, Device
-from deerflow_app.gateway.auth.passwords import Client, Passwords, Throttle, ThrottledError, check_password, is_outdated
+from deerflow_app.gateway.auth.passwords import Passwords, check_password, is_outdated
+from deerflow_app.gateway.auth.throttle import Client, Throttle, ThrottledError
 from deerflow_app.gateway.settings import GatewaySettings
 
 _PER_CLIENT_AND_ACCOUNT, _PER_CLIENT, _PER_ACCOUNT = 5, 20, 50

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deerflow.errors import Code, Reason, RequestError
 from deerflow.storage.errors import DatabaseError
 from deerflow.storage.sql import not_unicode
-from deerflow_app.gateway.auth.passwords import ThrottledError
+from deerflow_app.gateway.auth.throttle import ThrottledError
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from deerflow.errors import ForbiddenError
 from deerflow.storage.tables import utc_now
 from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn
-from deerflow_app.gateway.auth.passwords import client_of
+from deerflow_app.gateway.auth.throttle import client_of
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     CurrentAccounts,

@@ -17,7 +17,8 @@ from deerflow.errors import RequestError, TooLargeError
 from deerflow.features.reports import Format
 from deerflow.files.artifacts import MAX_EDIT_BYTES, ArtifactService
 from deerflow.files.content import BINARY, FileContent, media_type
-from deerflow.files.pages import PageService, Preview, PreviewService
+from deerflow.files.pages import PageService
+from deerflow.files.previews import Preview, PreviewService
 from deerflow.identity import Principal
 from deerflow.sandbox.files import shown_path
 from deerflow.sandbox.interface import Entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from deerflow.errors import ForbiddenError
-from deerflow_app.gateway.auth.passwords import client_of
 from deerflow_app.gateway.auth.scopes import require
+from deerflow_app.gateway.auth.throttle import client_of
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.metrics import CONTENT_TYPE
 

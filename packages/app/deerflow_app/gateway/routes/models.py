@@ -15,7 +15,7 @@ from deerflow.config import AppConfig
 from deerflow.config.env import Store
 from deerflow.config.model_origin import ModelOrigin
 from deerflow.errors import NotFoundError
-from deerflow.features.ask import Check
+from deerflow.features.checks import Check
 from deerflow.features.connections import Connection, Connections, Trial
 from deerflow.features.site import Mode, SiteSettings
 from deerflow.features.usage import By, Limit, UsageReport

@@ -34,9 +34,10 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.transcript import MessageMemo, Transcript
 from deerflow.context import RunContext
+from deerflow.models.call_gate import CallGate, CallGates
+from deerflow.models.circuit_breaker import CircuitBreakers
 from deerflow.models.endpoint import endpoint_of, model_id
 from deerflow.models.failures import BrokenAnswerError, ErrorKind, Failure, classify, explain, model_error
-from deerflow.models.resilience import CallGate, CallGates, CircuitBreakers
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""A graph's stream, written into the log of its run, and what its models used."""
+"""Write a graph's stream into the log of its run."""
 
 from __future__ import annotations
 

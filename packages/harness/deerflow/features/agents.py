@@ -1,4 +1,4 @@
-"""Custom agents of a person, in versions; and the rows of assistants, which they are.
+"""Custom agents of a person, in versions.
 
 A person's own are assistants in the database, so that every process and every SDK sees them. Those that files define belong to
 the installation; what a person changes of one becomes the person's own.

@@ -1,4 +1,4 @@
-"""Questions to models outside of conversations: titles, what the person might ask next, and whether a model answers at all."""
+"""Questions to models outside of conversations."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Pages that a thread's person opens: those of the web as its agents read them, and previews of sites that the agent made.
-
-A page of the agent runs scripts, so it must not run as part of the product. Its address holds a signed token in place of
-a session: whoever has it may read one directory until it expires, and nothing else.
-"""
+"""Pages of the web that agents read in a thread, for its person."""
 
 from __future__ import annotations
 

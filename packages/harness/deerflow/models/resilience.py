@@ -1,4 +1,4 @@
-"""Trying provider calls again, circuit breakers that leave a failing provider alone for a while, and gates that limit its calls."""
+"""Try calls of providers again, and say when an endpoint rests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crons: rows that say when to start which run, and what starts the runs of those whose time has come."""
+"""Crons: rows that say when to start which run, and the scheduler that starts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said in a thread: its messages one after the other, which run they belong to, and what they cost."""
+"""The transcript of a thread: its messages in order, the run of each, and what they cost."""
 
 from __future__ import annotations
 

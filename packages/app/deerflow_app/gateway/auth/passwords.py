@@ -1,5 +1,4 @@
-"""Hashing and judging passwords; how often someone may try, and where attempts come from: counted per key, in this process, in bounded
-memory."""
+"""Hash and check passwords."""
 
 from __future__ import annotations
 

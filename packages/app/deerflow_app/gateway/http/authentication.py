@@ -1,5 +1,4 @@
-"""A route of the API is reached with a credential, except for the public ones; pages of other sites reach none with our cookies. What goes
-on (streams, sockets) ends when what was shown for it is worth nothing any more: the session ended, the token was revoked."""
+"""Admit requests to the API with a credential, except to public routes; refuse our cookies when pages of other sites send them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that may be called: those of MCP servers that a model searches for, and those that an activated skill allows."""
+"""Tools of MCP servers that a model searches for before it calls them."""
 
 from __future__ import annotations
 

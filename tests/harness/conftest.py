@@ -21,8 +21,9 @@ def endpoint() -> Iterator[ScriptedOpenAI]:
         yield endpoint
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
 def settings(request: pytest.FixtureRequest, endpoint: ScriptedOpenAI) -> dict[str, Any]:
+    """Return a configuration. What the databases do differently is tested below these tests, in ``storage``, and above, through the SDK."""
     database: dict[str, Any] = {"backend": request.param}
     if request.param == "postgres":
         database["postgres_url"] = request.getfixturevalue("migrated_url")

@@ -59,6 +59,7 @@ export const viewers = {
     header: "Header",
     footer: "Footer",
     notes: "Notes and comments",
+    comments: "Comments of this sheet",
     comment: "Comment",
     commentBy: "Comment by {author}",
     notDrawn: "Chart or object: download to see it",

@@ -13,6 +13,10 @@ import type { ViewerProps } from "./types";
 
 const ROW = 33;
 const MAX_COLUMNS = 200;
+/** Pixels of a letter, in the widest of the fonts that a system may have. */
+const LETTER = 8.5;
+/** Letters at the end of a name that stay when it is cut: those of a series differ there. */
+const END = 8;
 
 export default function TableViewer({ file }: ViewerProps) {
   const name = nameOf(file.path);
@@ -204,7 +208,12 @@ function Head({ column, direction, onSort }: HeadProps) {
         )}
         onClick={onSort}
       >
-        <span className="truncate">{column.name}</span>
+        <span dir="auto" className="flex min-w-0 whitespace-pre">
+          <span className="truncate">{column.name.slice(0, -END)}</span>
+          <span className={column.name.length > END ? "shrink-0" : "truncate"}>
+            {column.name.slice(-END)}
+          </span>
+        </span>
         <Arrow
           aria-hidden
           className={cn(
@@ -236,7 +245,7 @@ function tableOf(
     const longest = body
       .slice(0, 200)
       .reduce((most, row) => Math.max(most, widthOf(row[index] ?? "")), widthOf(name) + 2);
-    return { name, type, width: Math.round(Math.min(320, Math.max(64, longest * 7.5 + 28))) };
+    return { name, type, width: Math.round(Math.min(320, Math.max(64, longest * LETTER + 28))) };
   });
   return { named, columns, body };
 }

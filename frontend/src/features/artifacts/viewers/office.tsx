@@ -144,7 +144,7 @@ function Slides({ deck }: { deck: Deck }) {
   const part = (value: number) => `${value * 100}%`;
   return (
     <ol tabIndex={0} className="min-h-0 flex-1 space-y-5 overflow-y-auto bg-muted p-4 -outline-offset-2">
-      {deck.slides.map(({ background, shapes }, index) => (
+      {deck.slides.map(({ background, shapes, notes }, index) => (
         <li
           key={index}
           aria-label={t("slide", { n: index + 1, all: deck.slides.length })}
@@ -200,6 +200,17 @@ function Slides({ deck }: { deck: Deck }) {
           <p className="mt-1.5 text-center text-xs text-muted-foreground tabular-nums">
             {index + 1} / {deck.slides.length}
           </p>
+          {notes && (
+            <section
+              aria-label={t("speakerNotes")}
+              className="mt-1.5 rounded-md border bg-background px-3 py-2"
+            >
+              <p className="text-xs font-medium text-muted-foreground">{t("speakerNotes")}</p>
+              <p dir="auto" className="mt-0.5 text-[13px] break-words whitespace-pre-wrap">
+                {notes}
+              </p>
+            </section>
+          )}
         </li>
       ))}
     </ol>

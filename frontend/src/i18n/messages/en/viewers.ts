@@ -60,6 +60,7 @@ export const viewers = {
     footer: "Footer",
     notes: "Notes and comments",
     comments: "Comments of this sheet",
+    speakerNotes: "Speaker notes",
     comment: "Comment",
     commentBy: "Comment by {author}",
     notDrawn: "Chart or object: download to see it",

@@ -60,6 +60,7 @@ export const viewers: typeof en.viewers = {
     footer: "页脚",
     notes: "脚注与批注",
     comments: "本工作表的批注",
+    speakerNotes: "演讲者备注",
     comment: "批注",
     commentBy: "{author} 的批注",
     notDrawn: "图表或对象：请下载查看",

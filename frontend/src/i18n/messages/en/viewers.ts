@@ -45,6 +45,7 @@ export const viewers = {
     column: "Column {n}",
     none: "No rows",
   },
+  json: { broken: "This isn’t valid JSON: see line {line}, column {column}." },
   notebook: { label: "Notebook {name}", error: "Error", output: "Output", picture: "Image from a cell" },
   media: { audio: "Audio {name}", video: "Video {name}", failed: "Your browser can’t play this file." },
   office: {

@@ -45,6 +45,7 @@ export const viewers: typeof en.viewers = {
     column: "第 {n} 列",
     none: "没有数据行",
   },
+  json: { broken: "这不是有效的 JSON：问题出在第 {line} 行第 {column} 列。" },
   notebook: { label: "笔记本 {name}", error: "错误", output: "输出", picture: "单元格生成的图片" },
   media: { audio: "音频 {name}", video: "视频 {name}", failed: "浏览器无法播放此文件。" },
   office: {

@@ -30,6 +30,8 @@ export const viewers = {
   },
   pdf: {
     title: "Document {name}",
+    damaged: "This PDF is damaged or incomplete",
+    damagedText: "Your browser may still be able to open it in a new tab. If not, ask for the file again.",
     none: "Your browser can’t show PDFs here",
     noneText: "Open it in a new tab, or download it.",
     open: "Open in a new tab",

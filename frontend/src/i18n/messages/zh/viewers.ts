@@ -30,6 +30,8 @@ export const viewers: typeof en.viewers = {
   },
   pdf: {
     title: "文档 {name}",
+    damaged: "此 PDF 已损坏或不完整",
+    damagedText: "可以试试在新标签页中打开；如果仍打不开，请重新获取此文件。",
     none: "浏览器无法在此显示 PDF",
     noneText: "请在新标签页中打开，或下载后查看。",
     open: "在新标签页中打开",

@@ -89,6 +89,7 @@ Reason = Literal[
     "archive_damaged",
     "archive_locked",
     "archive_too_large",
+    "archive_unknown",
     "channel_gone",
     "channel_in_config",
     "channel_write_first",

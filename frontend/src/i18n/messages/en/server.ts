@@ -21,6 +21,7 @@ export const server = {
     archive_damaged: "This archive is damaged.",
     archive_locked: "{name} is encrypted, or packed in a way that can’t be read here.",
     archive_too_large: "{name} is larger than {megabytes, number} MB. Download the archive instead.",
+    archive_unknown: "This file isn’t a ZIP archive.",
     bad_request: "{detail}",
     bucket_unavailable: "{detail}",
     channel_gone: "This channel no longer exists.",

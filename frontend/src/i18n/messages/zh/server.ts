@@ -12,6 +12,7 @@ export const server: typeof en.server = {
     archive_damaged: "此压缩包已损坏。",
     archive_locked: "{name} 已加密，或压缩方式无法在此读取。",
     archive_too_large: "{name} 超过 {megabytes, number} MB，请改为下载整个压缩包。",
+    archive_unknown: "此文件不是 ZIP 压缩包。",
     bad_request: "请求无法处理：{detail}",
     bucket_unavailable: "备份存储不可用：{detail}",
     channel_gone: "此渠道已不存在。",

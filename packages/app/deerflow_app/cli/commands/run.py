@@ -21,7 +21,7 @@ from deerflow_app.cli.backend import Preparation, is_demo, open_backend
 from deerflow_app.cli.chat.approvals import Approvals, Approve
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
 from deerflow_app.cli.chat.markdown import Prose
-from deerflow_app.cli.chat.session import COMMANDS, Chat, enter
+from deerflow_app.cli.chat.session import COMMANDS, Chat, enter, existing
 from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usage_line
 from deerflow_app.cli.chat.turn import Outcome, Turn
 from deerflow_app.cli.chat.view import PlainView
@@ -106,9 +106,13 @@ class Result:
 
 
 async def run_task(client: Client, task: Task, progress: Console) -> Result:
-    """Carry the task out, telling every step on ``progress``, and copy out what it delivered."""
+    """Carry the task out, telling every step on ``progress``, and copy out what it delivered.
+
+    Raises:
+        Failure: there is no thread that is to be continued.
+    """
     thread_id = task.thread_id or str(uuid.uuid4())
-    known = (await client.athread_state(thread_id))["values"]["artifacts"] if task.thread_id else ()
+    known = (await existing(client, thread_id))["values"]["artifacts"] if task.thread_id else ()
     turn = Turn(PlainView(progress), known_artifacts=known)
     result = Result(thread_id)
     try:

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Chat } from "./chat";
-import { expect, test } from "./fixtures";
-import { Gateway, Process } from "./server";
+import { addPerson, expect, signIn, test } from "./fixtures";
+import { Gateway, Model, Process } from "./server";
 
 const KEY = "sk-e2e-0123456789";
 
@@ -105,6 +105,10 @@ test("from a new server to an answer of a real model, without a terminal", async
     await page.getByRole("combobox", { name: "Provider" }).click();
     await page.getByRole("option", { name: /^Other/ }).click();
     await page.getByLabel("Address").fill(url);
+    await page.getByRole("button", { name: "Show models" }).click();
+    await expect(
+      page.getByRole("alert").filter({ hasText: "This server asks for an API key" }),
+    ).toBeVisible();
     await page.getByLabel(/^API key/).fill("sk-of-someone-else");
     await page.getByRole("button", { name: "Show models" }).click();
     await expect(page.getByRole("alert").filter({ hasText: "The key was refused" })).toBeVisible();
@@ -141,5 +145,43 @@ test("from a new server to an answer of a real model, without a terminal", async
   } finally {
     await gateway.stop();
     await process.end("SIGKILL");
+  }
+});
+
+test("a server without a key keeps none, and members are told who connects models", async ({
+  page,
+  browser,
+}) => {
+  const model = await new Model().start();
+  const gateway = await new Gateway(model.url, ["--no-model"]).start();
+  const other = await browser.newContext();
+  try {
+    await signIn(page.context(), gateway.url);
+    await page.goto(`${gateway.url}/settings/models`);
+    await addPerson(page, gateway.url, "member@example.com");
+    await signIn(other, gateway.url, "member@example.com");
+    const member = await other.newPage();
+    await member.goto(`${gateway.url}/settings/models`);
+    await expect(member.getByText(/An administrator can connect a real model/)).toBeVisible();
+    await expect(member.getByText("Set an API key")).toHaveCount(0);
+
+    await page.getByRole("combobox", { name: "Provider" }).click();
+    await page.getByRole("option", { name: /^Other/ }).click();
+    await page.getByLabel("Address").fill(model.url);
+    await page.getByRole("button", { name: "Show models" }).click();
+    const connect = page.getByRole("button", { name: "Connect", exact: true });
+    await expect(connect).toBeVisible();
+    await expect(page.getByText("Save the key")).toHaveCount(0);
+    await connect.click();
+    await expect(page.getByRole("button", { name: /^Disconnect: / })).toBeVisible();
+    await expect(page.getByText("Encrypted", { exact: true })).toHaveCount(0);
+
+    await member.reload();
+    await expect(member.getByRole("button", { name: /^Test: / }).first()).toBeVisible();
+    await expect(member.getByText("Connect another model")).toHaveCount(0);
+  } finally {
+    await other.close();
+    await gateway.stop();
+    await model.stop();
   }
 });

@@ -53,6 +53,10 @@ test("documents show what stands around their text, and say what they do not kno
     "=E3+E4 (not calculated)",
   ])
     await expect(panel.getByRole("cell", { name: value, exact: true })).toBeVisible();
+  await expect(panel.getByRole("columnheader", { name: "H", exact: true })).toBeVisible();
+  await expect(panel.getByRole("row", { name: "900000 stray" })).toBeVisible();
+  const comments = panel.getByRole("region", { name: "Comments of this sheet" });
+  await expect(comments).toContainText("E2Comment by Bertsure?");
 
   await open("LISEZ-MOI");
   await expect(panel.getByText("Déjà vu à l'été")).toBeVisible();

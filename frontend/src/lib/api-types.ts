@@ -1065,7 +1065,7 @@ export interface components {
         /**
          * Connection
          * @description A provider. ``place``: where its key stands (null: not connected); ``in_use``: whether agents use it now; ``models``: that it
-         *     offers; ``example``: an address like the one that it needs.
+         *     offers; ``example``: an address like the one that it needs; ``has_key``: whether a key stands there, too.
          */
         Connection: {
             /** Id */
@@ -1085,6 +1085,8 @@ export interface components {
             base_url: string | null;
             /** Models */
             models: string[];
+            /** Has Key */
+            has_key: boolean;
             /**
              * Needs
              * @enum {string}
@@ -1589,7 +1591,7 @@ export interface components {
              * Reason
              * @description A finer cause than the code, where there is one.
              */
-            reason?: ("address_invalid" | "address_missing" | "administrators_only" | "agent_id_invalid" | "agents_off" | "already_decided" | "archive_damaged" | "archive_locked" | "archive_too_large" | "channel_gone" | "channel_in_config" | "channel_write_first" | "code_wrong" | "common_password" | "current_password_wrong" | "dictation_off" | "fact_empty" | "file_too_large" | "file_version_gone" | "file_writing" | "key_missing" | "key_stays" | "local_user" | "message_gone" | "model_missing" | "models_in_config" | "odd_characters" | "password_changed" | "password_long" | "password_short" | "period_invalid" | "picture_none" | "pictures_off" | "preview_gone" | "report_not_utf8" | "report_program_missing" | "report_skill_off" | "report_slow" | "search_in_config" | "secret_short" | "skill_builtin" | "skill_changed" | "skill_from_address" | "sound_empty" | "sound_unknown" | "still_starting" | "text_not_utf8" | "text_too_large" | "text_too_long" | "thread_gone" | "token_incomplete" | "tools_changed" | "upload_cut_off" | "upload_empty" | "upload_too_large" | "upload_too_many" | "user_gone") | null;
+            reason?: ("address_invalid" | "address_missing" | "administrators_only" | "agent_id_invalid" | "agents_off" | "already_decided" | "archive_damaged" | "archive_locked" | "archive_too_large" | "archive_unknown" | "channel_gone" | "channel_in_config" | "channel_write_first" | "code_wrong" | "common_password" | "current_password_wrong" | "dictation_off" | "fact_empty" | "file_too_large" | "file_version_gone" | "file_writing" | "key_missing" | "key_stays" | "key_wanted" | "local_user" | "message_gone" | "model_missing" | "models_in_config" | "no_way_out" | "odd_characters" | "password_changed" | "password_long" | "password_short" | "period_invalid" | "picture_none" | "pictures_off" | "preview_gone" | "report_not_utf8" | "report_program_missing" | "report_skill_off" | "report_slow" | "search_in_config" | "secret_short" | "skill_builtin" | "skill_changed" | "skill_from_address" | "sound_empty" | "sound_unknown" | "still_starting" | "text_not_utf8" | "text_too_large" | "text_too_long" | "thread_gone" | "token_incomplete" | "tools_changed" | "upload_cut_off" | "upload_empty" | "upload_too_large" | "upload_too_many" | "user_gone") | null;
             /**
              * Values
              * @description Of the sentence, to word it in other languages.
@@ -2549,7 +2551,7 @@ export interface components {
         };
         /**
          * McpServerState
-         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line. ``connection``: of the
+         * @description ``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line, and ``program`` what was not found. ``connection``: of the
          *     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off. ``trusted``: what
          *     it says of its tools is believed. ``changes``: how many definitions wait for an administrator.
          */
@@ -2567,7 +2569,7 @@ export interface components {
             /** Error */
             error: string;
             /** Reason */
-            reason: ("ended" | "no_answer") | null;
+            reason: ("ended" | "no_answer" | "not_found") | null;
             /** Values */
             values: {
                 [key: string]: string;
@@ -2627,7 +2629,7 @@ export interface components {
             /** Error */
             error: string;
             /** Reason */
-            reason: ("ended" | "no_answer") | null;
+            reason: ("ended" | "no_answer" | "not_found") | null;
             /** Values */
             values: {
                 [key: string]: string;

@@ -45,6 +45,19 @@ def test_a_turn_shows_steps_answer_and_delivered_files(endpoint: ScriptedOpenAI,
     assert [p.read_text() for p in data_dir.rglob("outputs/hello.md")] == ["# Hello\n"]
 
 
+def test_what_is_entered_while_it_starts_is_a_message_of_its_own(endpoint: ScriptedOpenAI, folder: Path) -> None:
+    endpoint.script(Text("One."), Text("Two."))
+    with TerminalSession(cwd=folder) as session:
+        session.type(f"first{ENTER}")
+        session.wait_for("One.")
+        assert last_words(endpoint).endswith("\n\nfirst")
+        session.say("second")
+        session.wait_for("Two.")
+        assert last_words(endpoint).endswith("\n\nsecond")
+        session.say("/exit")
+        assert session.ended() == 0
+
+
 def test_ctrl_c_stops_the_turn_and_keeps_the_thread(endpoint: ScriptedOpenAI, folder: Path) -> None:
     endpoint.script(
         ToolCalls(("bash", {"description": "First step", "command": "echo one"})),

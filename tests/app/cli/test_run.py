@@ -132,6 +132,7 @@ def test_a_bad_tool_call_is_told_to_the_model_and_the_run_goes_on(
         (["run", "x", "--file", "/dev/zero"], "not a regular file"),
         (["run", "x", "--model", "nope"], "no model 'nope'"),
         (["run", "x", "--thread", "../../etc"], "Invalid thread id"),
+        (["run", "x", "--thread", "nope"], "There is no chat nope."),
         (["run", "x", "--config", "missing.yaml"], "missing.yaml"),
         (["run", "x", "--config", "."], "is a directory"),
         (["run", "x", "--config", "broken.yaml"], "broken.yaml"),

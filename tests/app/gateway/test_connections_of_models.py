@@ -134,7 +134,11 @@ async def test_what_is_wrong_is_said_in_words(fresh: Fresh, provider: ScriptedOp
         status, text = await fails(f"{OTHER}/models", key="sk-wrong-key-77", base_url=provider.base_url)
         assert status == 422 and "key_refused" in text and "sk-wrong-key-77" not in text
         status, text = await fails(f"{OTHER}/models", base_url="http://127.0.0.1:9/v1")
-        assert status == 422 and "no_server" in text and "cannot be reached" in text
+        assert status == 422 and "no_server" in text and "cannot be reached. Check the address" in text
+        status, text = await fails(f"{OTHER}/models", base_url=provider.base_url)
+        assert status == 422 and "key_wanted" in text
+        status, text = await fails("/api/connections/anthropic/models", key="sk-ant-1", base_url="http://127.0.0.1:9")
+        assert status == 422 and '"no_way_out"' in text and "address" not in text
         status, text = await fails(f"{OTHER}/models", base_url=provider.base_url + "/elsewhere", key=KEY)
         assert status == 422 and "no_list" in text
         for base_url in (

@@ -34,7 +34,7 @@ async def test_an_archive_that_is_sent_becomes_a_skill_of_that_person_alone(gate
     assert answer.status_code == 200 and answer.json()["skill_name"] == "mine", answer.text
     assert (await gateway.user.post(f"{SKILLS}/archive", **sent)).status_code == 409
     broken = await gateway.user.post(f"{SKILLS}/archive", content=b"x")
-    assert broken.status_code == 400 and "no ZIP archive" in broken.json()["detail"]
+    assert broken.status_code == 400 and broken.json()["reason"] == "archive_unknown"
     mine = (await gateway.user.get(f"{SKILLS}/custom")).json()["skills"]
     assert [(one["name"], one["category"], one["enabled"]) for one in mine] == [("mine", "custom", True)]
     assert (await gateway.admin.get(f"{SKILLS}/custom")).json() == {"skills": []}

@@ -48,6 +48,16 @@ async def test_a_sandboxed_program_that_dies_comes_back_and_leaves_nothing_behin
     assert [path.name for path in world.servers.directory.glob("*/work/.mcp-*")] == []
 
 
+async def test_a_sandboxed_program_that_is_not_there_is_named_and_one_that_ends_alike_is_not(world: World) -> None:
+    await world.tools(
+        {"gone": {"command": "no-such-program-x"}, "ends": {"command": "sh", "args": ["-c", "no-such-y"]}}
+    )
+    gone, ends = await world.state("gone"), await world.state("ends")
+    assert (gone["reason"], gone["values"]) == ("not_found", {"program": "no-such-program-x"})
+    assert gone["error"] == "no-such-program-x was not found"
+    assert ends["reason"] == "ended"
+
+
 async def test_a_machine_without_a_sandbox_refuses_programs_and_says_what_to_do(world: World, tmp_path: Path) -> None:
     from deerflow.sandbox.auto import UnavailableSandboxProvider
     from deerflow.sandbox.interface import Problem

@@ -97,7 +97,8 @@ async def test_a_page_can_word_why_a_program_does_not_work(world: World) -> None
     ends, gone = await world.state("ends"), await world.state("gone")
     assert (ends["reason"], ends["values"]) == ("ended", {"said": "no key is set"})
     assert ends["error"].endswith("no key is set")
-    assert (gone["reason"], gone["values"]) == (None, {})
+    assert (gone["reason"], gone["values"]) == ("not_found", {"program": "/no/such/program"})
+    assert gone["error"] == "/no/such/program was not found"
 
 
 async def test_a_missing_variable_is_named(world: World) -> None:

@@ -400,7 +400,7 @@ def test_the_named_one_of_several_files_comes_first(model: DemoChatModel, machin
 def test_a_greeting_is_greeted_back_with_an_offer(model: DemoChatModel, machine: Machine, text: str) -> None:
     new = drive(model, machine, [HumanMessage(text)])
     assert len(new) == 1
-    assert "**go**" in new[0].text
+    assert "**go**" in new[0].text or "**开始**" in new[0].text
 
 
 def test_a_reminder_at_the_tail_does_not_start_the_run_anew(model: DemoChatModel, machine: Machine) -> None:
@@ -513,3 +513,16 @@ def test_from_any_follow_up_it_ends_within_eight_calls_and_never_repeats_an_id(
     ids = [call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
     assert len(ids) == len(set(ids))
     assert unpaired_calls(messages) == []
+
+
+@pytest.mark.parametrize("request_", ["你好", "你是谁？", "谢谢", "怎么接入模型？", "开始"])
+def test_a_person_who_writes_chinese_is_answered_in_chinese(
+    model: DemoChatModel, machine: Machine, request_: str
+) -> None:
+    first, *others = (
+        message.text for message in drive(model, machine, [HumanMessage(request_)]) if message.type == "ai"
+    )
+    for text in (first, *others):
+        assert re.search("[\u4e00-\u9fff]", text) and not re.search(r"\b(the|Demo model)\b", text.partition("- ")[0]), (
+            text
+        )

@@ -1,7 +1,7 @@
 "use client";
 import { ArrowUpRight, FileText, ImageOff } from "lucide-react";
 import OwnLink from "next/link";
-import { Suspense, type ComponentProps, type ReactNode } from "react";
+import { Suspense, useState, type ComponentProps, type ReactNode } from "react";
 import { LateTexts, useT } from "@/i18n";
 import { nameOf, pictureUrl, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
@@ -87,8 +87,35 @@ export function Picture({ src, alt = "" }: ComponentProps<"img">) {
       </span>
     );
   }
+  return <OwnPicture key={url} url={url} alt={alt} path={path} />;
+}
+
+interface OwnPictureProps {
+  url: string;
+  alt: string;
+  /** Of the file that it is, if it is one. */
+  path: string | null;
+}
+
+function OwnPicture({ url, alt, path }: OwnPictureProps) {
+  const t = useT("markdown");
+  const place = usePlace();
+  const [failed, setFailed] = useState(false);
+  if (failed)
+    return (
+      <span className="my-2 inline-flex max-w-full items-center gap-2 rounded-lg border border-dashed bg-muted/50 px-3 py-2 text-sm text-muted-foreground">
+        <ImageOff aria-hidden className="size-4 shrink-0" />
+        <span className="min-w-0 break-words">{t("pictureFailed", { name: path ? nameOf(path) : alt })}</span>
+      </span>
+    );
   const picture = (
-    <img src={url} alt={alt} loading="lazy" className="max-h-[28rem] w-auto rounded-lg border" />
+    <img
+      src={url}
+      alt={alt}
+      loading="lazy"
+      className="max-h-[28rem] w-auto rounded-lg border"
+      onError={() => setFailed(true)}
+    />
   );
   if (!path || !place) return picture;
   return (

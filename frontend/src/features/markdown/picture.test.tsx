@@ -36,3 +36,16 @@ it("outside of a thread it is a link that names its host", () => {
   expect(link.getAttribute("rel")).toContain("noreferrer");
   expect(container.querySelector("img")).toBeNull();
 });
+
+it("a picture of the thread that is not there says so, in place of a button", async () => {
+  render(
+    <LocaleProvider>
+      <MarkdownPlace value={{ threadId: "t", openFile: () => {} }}>
+        <Rich text="![Sales](/mnt/user-data/outputs/sales.png)" streaming={false} />
+      </MarkdownPlace>
+    </LocaleProvider>,
+  );
+  fireEvent.error(await screen.findByRole("img", { name: "Sales" }));
+  expect(screen.getByText("Couldn’t show the image sales.png: it’s missing or damaged.")).toBeTruthy();
+  expect(screen.queryByRole("button")).toBeNull();
+});

@@ -24,7 +24,6 @@ const fieldsOf = (provider: Connection) => {
     address: provider.needs === "address",
     key: !isOutside && (provider.needs === "key" || (isModel && provider.needs === "address")),
     models: isModel,
-    store: !isOutside && provider.needs !== "nothing",
   };
 };
 
@@ -88,6 +87,7 @@ function ProviderForm({ provider, onConnected }: ProviderFormProps) {
   const test = useMutation({ mutationFn: () => testConnection(provider.id, trial) });
   const isKept = provider.place !== null && address.trim() === (provider.base_url ?? "");
   const fields = fieldsOf(provider);
+  const savesKey = fields.key && (provider.needs === "key" || !!key.trim() || (provider.has_key && isKept));
   const canAsk = provider.needs === "nothing" || (fields.address ? !!address.trim() : !!key.trim() || isKept);
   const canUse = fields.models ? models !== null && trial.models.length > 0 : canAsk;
   /** Nothing has to be asked first. */
@@ -158,7 +158,7 @@ function ProviderForm({ provider, onConnected }: ProviderFormProps) {
       {fields.key && (
         <Field
           label={fields.address ? t("keyIfAny") : t("key")}
-          hint={provider.place ? t("keyKept") : undefined}
+          hint={provider.has_key ? t("keyKept") : undefined}
         >
           {(control) => (
             <Input
@@ -208,7 +208,7 @@ function ProviderForm({ provider, onConnected }: ProviderFormProps) {
       )}
       {isOpen && (
         <>
-          {fields.store && (
+          {savesKey && (
             <div className="flex flex-col gap-1.5">
               <Label asChild>
                 <span>{t("store")}</span>

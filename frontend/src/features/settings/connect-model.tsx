@@ -28,13 +28,15 @@ const ENTRY = `models:
 
 interface ConnectModelProps {
   onlyDemo?: boolean;
+  /** Others are told who connects models. */
+  isAdmin: boolean;
   /** What an administrator may connect here; null: it is said where that is done. */
   connections: Connection[] | null;
   onConnected: (models: number) => void;
 }
 
 /** How a real model comes here. In full view where there is none. */
-export function ConnectModel({ onlyDemo, connections, onConnected }: ConnectModelProps) {
+export function ConnectModel({ onlyDemo, isAdmin, connections, onConnected }: ConnectModelProps) {
   const t = useT("settings.models");
   if (onlyDemo)
     return (
@@ -44,7 +46,7 @@ export function ConnectModel({ onlyDemo, connections, onConnected }: ConnectMode
           <div>
             <h2 className="text-sm font-semibold">{t("demoTitle")}</h2>
             <p className="mt-0.5 text-[13px] leading-relaxed">
-              {t(connections ? "demoConnect" : "demoText")}
+              {t(!isAdmin ? "demoMember" : connections ? "demoConnect" : "demoText")}
             </p>
           </div>
         </div>
@@ -53,7 +55,7 @@ export function ConnectModel({ onlyDemo, connections, onConnected }: ConnectMode
             <ConnectForm connections={connections} onConnected={onConnected} />
           </div>
         ) : (
-          <Ways />
+          isAdmin && <Ways />
         )}
       </section>
     );

@@ -10,6 +10,12 @@ import { toast } from "@/ui/toast";
 import { disconnect, type Connection } from "./api";
 import { Group, Panel } from "./parts";
 
+/** Where its key stands. Without one there is nothing that is encrypted. */
+export function Place({ of: { place, has_key } }: { of: Connection }) {
+  const t = useT("settings.models.connect.place");
+  return place && (has_key || place === "environment") && <Badge variant="secondary">{t(place)}</Badge>;
+}
+
 /** Which providers are connected, and where their keys stand. */
 export function ConnectionList({ connections }: { connections: Connection[] }) {
   const t = useT("settings.models.connect");
@@ -37,7 +43,7 @@ export function ConnectionList({ connections }: { connections: Connection[] }) {
             <div className="min-w-0 flex-1">
               <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
                 <span className="font-medium">{one.title}</span>
-                {one.place && <Badge variant="secondary">{t(`place.${one.place}`)}</Badge>}
+                <Place of={one} />
               </div>
               <p className="mt-0.5 text-xs leading-relaxed break-words text-muted-foreground">
                 {one.base_url ?? one.variable}

@@ -31,7 +31,9 @@ export default function ModelsSection() {
   return (
     <>
       {connectedModels !== null && !onlyDemo && <Connected models={connectedModels} />}
-      {onlyDemo && <ConnectModel onlyDemo connections={own} onConnected={setConnectedModels} />}
+      {onlyDemo && (
+        <ConnectModel onlyDemo isAdmin={isAdmin} connections={own} onConnected={setConnectedModels} />
+      )}
       <Group>
         {all.length === 0 ? (
           <Panel>
@@ -45,7 +47,7 @@ export default function ModelsSection() {
           </Panel>
         )}
       </Group>
-      {!onlyDemo && <ConnectModel connections={own} onConnected={setConnectedModels} />}
+      {!onlyDemo && isAdmin && <ConnectModel isAdmin connections={own} onConnected={setConnectedModels} />}
       {connected.data && <WebSearch connections={tools_in_file ? null : searches} />}
       {connected.data && (
         <ConnectionList connections={[...(own ?? []), ...(tools_in_file ? [] : searches)]} />

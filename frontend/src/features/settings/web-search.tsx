@@ -1,10 +1,10 @@
 "use client";
 import { useId, useState } from "react";
 import { useT } from "@/i18n";
-import { Badge } from "@/ui/badge";
 import { Button } from "@/ui/button";
 import type { Connection } from "./api";
 import { ConnectForm } from "./connect-form";
+import { Place } from "./connections";
 import { Group, Panel, Row } from "./parts";
 
 interface WebSearchProps {
@@ -15,7 +15,6 @@ interface WebSearchProps {
 /** Who searches the web for the agent, and how an administrator changes it. */
 export function WebSearch({ connections }: WebSearchProps) {
   const t = useT("settings.models.webSearch");
-  const places = useT("settings.models.connect.place");
   const form = useId();
   const [open, setOpen] = useState(false);
   const current = connections?.find((one) => one.in_use);
@@ -28,7 +27,7 @@ export function WebSearch({ connections }: WebSearchProps) {
             label={
               <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
                 {current.title}
-                {current.place && <Badge variant="secondary">{places(current.place)}</Badge>}
+                <Place of={current} />
               </span>
             }
             hint={hintOf(current, t)}

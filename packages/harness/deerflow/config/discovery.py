@@ -226,6 +226,10 @@ def list_models(url: str, headers: Mapping[str, str], timeout: float = REMOTE_TI
         with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=bool(headers)) as client:
             with client.stream("GET", url, headers=dict(headers)) as answer:
                 if answer.status_code in (401, 403):
+                    if not headers:
+                        raise InvalidRequestError(
+                            "The server wants a key. Give one.", code="key_refused", reason="key_wanted"
+                        )
                     raise InvalidRequestError(
                         "The key was refused. Check that it is whole and for this provider.", code="key_refused"
                     )
@@ -244,7 +248,9 @@ def list_models(url: str, headers: Mapping[str, str], timeout: float = REMOTE_TI
             if isinstance(error, httpx.TimeoutException)
             else "cannot be reached"
         )
-        raise InvalidRequestError(f"{_host(url)} {slow}. Check the address.", code="no_server") from None
+        raise InvalidRequestError(
+            f"{_host(url)} {slow}. Check the address.", code="no_server", host=_host(url)
+        ) from None
     except (httpx.HTTPStatusError, ValueError, KeyError, TypeError):
         raise InvalidRequestError(
             f"{_host(url)} answers, but lists no models at this address.", code="no_list"

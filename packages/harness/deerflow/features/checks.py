@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -38,6 +39,9 @@ QUERY = "weather"
 CHECK_TIMEOUT = 30.0
 """Seconds for a turn. A person who waits longer for one word has a problem, too."""
 ANSWER_CHARACTERS = 200
+_MARKS = re.compile(
+    r"!?\[([^\]]*)\]\([^)]*\)|\*\*+|`+|(?<!\w)[*_]+(?=\w)|(?<=\w)[*_]+(?!\w)|^\s*(?:#+|>)\s", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,17 @@ async def _ask(models: ModelCache, config: AppConfig, name: str) -> str:
         results = [ToolMessage(ready.invoke({}), tool_call_id=call["id"] or "") for call in answer.tool_calls]
         messages += [message_chunk_to_message(answer), *results]
         said = without_thoughts(answer.text) or said
-    return said[:ANSWER_CHARACTERS]
+    return quoted(said)
+
+
+def quoted(text: str) -> str:
+    """Return the beginning of an answer, cut between words, without the marks of Markdown."""
+    plain = " ".join(_MARKS.sub(r"\1", text).split())
+    if len(plain) <= ANSWER_CHARACTERS:
+        return plain
+    words, _, rest = plain[: ANSWER_CHARACTERS + 1].rpartition(" ")
+    # Chinese has no spaces: a "word" of 20 characters and more is a sentence there.
+    return (words if len(rest) < 20 else plain[:ANSWER_CHARACTERS]).rstrip(" ,.;:") + "…"
 
 
 def explained(error: Exception, model: ModelInfo, config: AppConfig, seconds: float) -> str:

@@ -47,7 +47,7 @@ _WORD = re.compile(r"[!#%&(-[\]-~]{1,4096}")
 
 class Connection(TypedDict):
     """A provider. ``place``: where its key stands (null: not connected); ``in_use``: whether agents use it now; ``models``: that it
-    offers; ``example``: an address like the one that it needs."""
+    offers; ``example``: an address like the one that it needs; ``has_key``: whether a key stands there, too."""
 
     id: str
     kind: Literal["model", "search"]
@@ -56,6 +56,7 @@ class Connection(TypedDict):
     place: Place | None
     base_url: str | None
     models: list[str]
+    has_key: bool
     needs: Literal["key", "address", "nothing"]
     example: str | None
     in_use: bool
@@ -239,6 +240,7 @@ class ConnectionService:
             "place": place if ready else None,
             "base_url": address if address and _is_address(address) else None,
             "models": [model for model in models if not isinstance(model, MissingEnv)],
+            "has_key": provider.key(environ) is not None,
             "needs": provider.needs,
             "example": provider.example or provider.base_url if provider.needs == "address" else None,
             "in_use": in_use,
@@ -264,7 +266,15 @@ def _found(provider: Provider, meant: Sequence[str], key: str) -> str:
 
 def _listed(provider: Provider, base_url: str, key: str) -> list[str]:
     headers = {name: text.replace("{key}", key) for name, text in provider.headers.items()} if key else {}
-    return list_models(base_url.rstrip("/") + provider.models_path, headers)
+    try:
+        return list_models(base_url.rstrip("/") + provider.models_path, headers)
+    except InvalidRequestError as error:
+        if error.code != "no_server" or provider.needs == "address":
+            raise
+        # Nobody gave this address, so it is no remedy.
+        host = error.values["host"]
+        text = f"{host} cannot be reached from this server. Check its way to the internet."
+        raise InvalidRequestError(text, code="no_server", reason="no_way_out", host=host) from None
 
 
 async def _blocking(function: Callable[..., Done], *arguments: object) -> Done:

@@ -25,7 +25,7 @@ TRUSTED = "mcp_trusted"
 DESTINATION = "mcp_destination"
 """Another one: the host of the server's address, or the name of a server that is a program."""
 
-Reason = Literal["ended", "no_answer"]
+Reason = Literal["ended", "no_answer", "not_found"]
 """Why a session failed, where the sentence is ours."""
 
 

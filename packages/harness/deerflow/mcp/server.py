@@ -46,7 +46,7 @@ from pydantic import FileUrl
 from deerflow.config.schema import McpServerConfig
 from deerflow.mcp import McpPrompt, Reason
 from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall, is_web_address
-from deerflow.mcp.transport import Streams
+from deerflow.mcp.transport import ProgramMissing, Streams
 from deerflow.mcp.wire import shown
 from deerflow.sandbox.interface import WORKSPACE
 from deerflow.security.door import harmless
@@ -132,7 +132,8 @@ class McpServer:
                 why, reason = "", None
             except Exception as error:
                 reason = _reason(error)
-                why = ": ".join(filter(None, (_text(error).rstrip("."), self._wrote))).strip()
+                said = "" if reason == "not_found" else self._wrote  # a shell says it again, in words of its own
+                why = ": ".join(filter(None, (_text(error).rstrip("."), said))).strip()
             finally:
                 self._client = None
                 self._opened.clear()
@@ -333,7 +334,9 @@ class McpServer:
 
     def _become(self, state: State, error: str = "", reason: Reason | None = None) -> None:
         self.state, self.error, self.since = state, error, datetime.now(UTC)
-        self.reason, self.values = reason, {"said": self._wrote} if reason else {}
+        program = {"program": str(self.config.command)}
+        self.reason = reason
+        self.values = program if reason == "not_found" else {"said": self._wrote} if reason else {}
         if state != "starting":
             self.tried.set()
 
@@ -367,6 +370,8 @@ def _reason(error: BaseException) -> Reason | None:
     error = _first(error)
     if isinstance(error, TimeoutError):
         return "no_answer"
+    if isinstance(error, ProgramMissing):
+        return "not_found"
     return "ended" if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED else None
 
 

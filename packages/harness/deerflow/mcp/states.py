@@ -37,7 +37,7 @@ class McpTool(TypedDict):
 
 
 class McpServerState(TypedDict):
-    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line. ``connection``: of the
+    """``state``: off, starting, ready or failed, ``since`` when (ISO 8601). ``error``: what went wrong last; a page words it by ``reason`` and ``values``, whose ``said`` is the program's last line, and ``program`` what was not found. ``connection``: of the
     person who asks, needed or connected; null where the server has none of each person's own. What lacks it is off. ``trusted``: what
     it says of its tools is believed. ``changes``: how many definitions wait for an administrator.
     """

@@ -59,6 +59,13 @@ class Place:
     sandbox: SandboxConfig
 
 
+class ProgramMissing(Exception):
+    """There is no program with the name that an entry gives as ``command``."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(f"{program} was not found.")
+
+
 def transport_of(
     name: str,
     server: McpServerConfig,
@@ -115,15 +122,18 @@ async def _http(url: str, headers: dict[str, str], auth: HeaderAuth | None, *, e
 @asynccontextmanager
 async def _on_host(argv: list[str], environment: dict[str, str], log: Log) -> AsyncIterator[Streams]:
     with _errors_to(log) as errors:
-        program = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
-            env={**get_default_environment(), **environment},
-            limit=MAX_MESSAGE,
-            start_new_session=True,
-        )
+        try:
+            program = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=errors,
+                env={**get_default_environment(), **environment},
+                limit=MAX_MESSAGE,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise ProgramMissing(argv[0]) from None
         assert program.stdin is not None and program.stdout is not None
         try:
             async with _streams(program.stdout, program.stdin) as streams:
@@ -197,6 +207,8 @@ async def _in_sandbox(key: str, argv: list[str], policy: Policy, place: Place, l
         async def run() -> None:
             try:
                 result = await sandbox.exec(command, timeout=RUN_SECONDS, on_output=log)
+                if result.exit_code == 127 and (await sandbox.exec(f"command -v {shlex.quote(argv[0])}")).exit_code:
+                    raise ProgramMissing(argv[0])
                 log(f"The program ended with exit code {result.exit_code}.\n")
             except SandboxError as error:
                 log(f"{error}\n")

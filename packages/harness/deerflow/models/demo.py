@@ -28,7 +28,6 @@ from deerflow.models.messages import is_reminder
 
 SCRIPT: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("demo_script.yaml").read_text(encoding="utf-8"))
 LABEL: str = SCRIPT["label"]
-STEPS: Sequence[str] = SCRIPT["steps"]
 OUTPUTS = "/mnt/user-data/outputs"
 PROGRAM = "demo_analysis.py"
 """What the program is called in the sandbox."""
@@ -37,13 +36,6 @@ MAX_REQUEST = 10_000
 _END_OF_FACTS = re.compile(r"</(system-\w+|uploaded_files|system_reminder|current_date|memory)>")
 UPLOAD = re.compile(r"Path:[ \t]*/mnt/user-data/uploads/([^\r\n]+)")
 WRITTEN = re.compile(r"^DEMO-FILES (.+)$", re.MULTILINE)
-
-
-def _say(name: str, **more: str) -> str:
-    """A text of the script."""
-    texts = SCRIPT["texts"]
-    known = {"label": LABEL, "lower": LABEL.lower(), "connect": texts["connect"], "next": texts["next"]}
-    return texts[name].format(**known, **more)
 
 
 class DemoChatModel(BaseChatModel):
@@ -139,6 +131,9 @@ class _Turn:
         request = messages[start].text if people else ""
         # The product puts facts such as uploads before what the person wrote.
         self.request = _without_facts(request[:MAX_REQUEST])
+        is_chinese = re.search("[\u4e00-\u9fff]", self.request) and not re.search("[\u3040-\u30ff]", self.request)
+        self.script = SCRIPT["zh"] if is_chinese else SCRIPT
+        self.steps: Sequence[str] = self.script["steps"]
         self.is_first = not any(isinstance(message, AIMessage) for message in messages[:start])
         earlier = [name for index in people[:-1] for name in _uploads(messages[index])]
         attached = _uploads(messages[start]) if people else []
@@ -160,10 +155,16 @@ class _Turn:
 
     def reply(self) -> AIMessage:
         if not self.tools:
-            return AIMessage(self._background_answer() or self._talk() or _say("no_tools"))
+            return AIMessage(self._background_answer() or self._talk() or self._say("no_tools"))
         if not self.results and (text := self._talk()):
             return AIMessage(text)
         return self._run()
+
+    def _say(self, name: str, **more: str) -> str:
+        """A text of the script."""
+        texts, label = self.script["texts"], self.script["label"]
+        known = {"label": label, "lower": label.lower(), "connect": texts["connect"], "next": texts["next"]}
+        return texts[name].format(**known, **more)
 
     def _background_answer(self) -> str | None:
         prompt = "\n".join(message.text for message in self.messages if message.type in ("system", "human"))
@@ -179,35 +180,35 @@ class _Turn:
         said = (talk["say"] for talk in SCRIPT["talk"] if re.match(talk["to"], self.request, re.IGNORECASE))
         name = next(said, None if self.is_first else "cannot_answer")
         is_wish = len(self.request) <= 60 and re.search(SCRIPT["again"], self.request, re.IGNORECASE)
-        return None if name is None or (is_wish and not self.is_first) else _say(name)
+        return None if name is None or (is_wish and not self.is_first) else self._say(name)
 
     def _run(self) -> AIMessage:
-        subject = " and ".join(f"`{name}`" for name in self.files) or "a look around the sandbox"
+        subject = self._say("and").join(f"`{name}`" for name in self.files) or self._say("look")
         if not self.results:
-            steps = "\n".join(f"{number}. {step}" for number, step in enumerate(STEPS, 1))
+            steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self.steps, 1))
             path = f"/mnt/user-data/workspace/{PROGRAM}"
             program = self._call("program", "write_file", "Write the program", path=path, content=self.program)
             if calls := self._todos("plan", 0) + program:
-                return AIMessage(f"{_say('opening')} {subject}:\n\n{steps}\n", tool_calls=calls)
+                return AIMessage(f"{self._say('opening')} {subject}:\n\n{steps}\n", tool_calls=calls)
         if "run" not in self.results and (calls := self._run_program()):
-            return AIMessage(f"Now {subject}.", tool_calls=calls + self._todos("progress", 1))
+            return AIMessage(self._say("now", subject=subject), tool_calls=calls + self._todos("progress", 1))
         output = self._output("run")
         written = WRITTEN.search(output)
         if written is None:
-            calls = [] if "stop" in self.results else self._todos("stop", len(STEPS))
+            calls = [] if "stop" in self.results else self._todos("stop", len(self.steps))
             reason = next((line for line in output.splitlines() if line.strip()), "This agent has no working shell.")
             return (
-                AIMessage("That did not work.", tool_calls=calls)
+                AIMessage(self._say("stopped"), tool_calls=calls)
                 if calls
-                else AIMessage(_say("failed", reason=_escape(reason)))
+                else AIMessage(self._say("failed", reason=_escape(reason)))
             )
         paths = [f"{OUTPUTS}/{name}" for name in written[1].split()]
         present = self._call("present", "present_files", "Present the report", filepaths=paths)
         if present and "present" not in self.results:
-            return AIMessage("The report is ready.", tool_calls=present + self._todos("finish", len(STEPS)))
+            return AIMessage(self._say("ready"), tool_calls=present + self._todos("finish", len(self.steps)))
         findings = "\n".join(line for line in output.splitlines() if line.startswith("- "))
         files = "\n".join(f"- `{path}`" for path in paths)
-        return AIMessage(f"Done. **What I found**\n\n{findings}\n\n**Files**\n\n{files}\n\n{_say('closing')}")
+        return AIMessage(self._say("done", findings=findings, files=files, closing=self._say("closing")))
 
     def _run_program(self) -> list[ToolCall]:
         paths = " ".join(shlex.quote(f"../uploads/{name}") for name in self.files)
@@ -222,8 +223,8 @@ class _Turn:
         return message.text if message else ""
 
     def _todos(self, step: str, finished: int) -> list[ToolCall]:
-        states = ["completed"] * finished + ["in_progress"] + ["pending"] * len(STEPS)
-        todos = [{"content": text, "status": state} for text, state in zip(STEPS, states, strict=False)]
+        states = ["completed"] * finished + ["in_progress"] + ["pending"] * len(self.steps)
+        todos = [{"content": text, "status": state} for text, state in zip(self.steps, states, strict=False)]
         return self._call(step, "write_todos", "Update the plan", todos=todos)
 
     def _call(self, step: str, tool: str, description: str, **arguments: Any) -> list[ToolCall]:

@@ -22,7 +22,7 @@ def check_directory(tail: bytes) -> None:
     """
     record = tail[max(0, tail.rfind(b"PK\x05\x06")) :][: END.size]
     if len(record) < END.size or not record.startswith(b"PK\x05\x06"):
-        raise RequestError("This is no ZIP archive.")
+        raise RequestError("This file isn't a ZIP archive.", reason="archive_unknown")
     # 64-bit archives say it elsewhere; nothing that small needs one.
     if END.unpack(record)[5] > MAX_DIRECTORY_BYTES or b"PK\x06\x07" in tail:
         raise TooLargeError("The archive lists too many files.")

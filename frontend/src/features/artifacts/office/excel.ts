@@ -2,13 +2,27 @@ import { child, children, OfficeError, reference, type OfficePackage } from "./p
 
 export interface Sheet {
   name: string;
+  /** What holds something: empty rows are left out, and empty columns before the first that is not. */
   rows: string[][];
+  /** The sheet's own number of each row. */
+  numbers: number[];
+  /** The sheet's own letters of each column. */
+  letters: string[];
   /** Rows that hold something, also those that are left out. */
   total: number;
+  comments: Comment[];
+}
+
+export interface Comment {
+  /** Such as `B2`. */
+  place: string;
+  author: string;
+  text: string;
 }
 
 export const MAX_ROWS = 5000;
 const MAX_COLUMNS = 200;
+const MAX_COMMENTS = 500;
 
 /**
  * The sheets that can be seen, as the texts of their cells. Formulas are never computed: `uncalculated` words one whose
@@ -27,9 +41,12 @@ export async function readSheets(
   const shown = children(child(book, "sheets"), "sheet").filter(
     (sheet) => !/hidden/i.test(sheet.getAttribute("state") ?? ""),
   );
+  const people = [...relations.values()].find(({ target }) => /\/persons\//.test(target))?.target;
+  const persons = children(await office.xml(people ?? ""), "person");
   const sheets: Sheet[] = [];
   for (const sheet of shown) {
-    const root = await office.xml(relations.get(reference(sheet))?.target ?? "");
+    const part = relations.get(reference(sheet))?.target ?? "";
+    const root = await office.xml(part);
     const rows = children(child(root, "sheetData"), "row");
     const show = (cell: Element) =>
       isUncalculated(cell)
@@ -37,14 +54,42 @@ export async function readSheets(
         : valueOf(cell, strings, formats, from1904);
     sheets.push({
       name: sheet.getAttribute("name") ?? "",
-      rows: gridOf(rows.slice(0, MAX_ROWS), show),
+      ...gridOf(rows.slice(0, MAX_ROWS), show),
       total: rows.length,
+      comments: await commentsOf(part, office, persons),
     });
   }
   return sheets;
 }
 
-function gridOf(rows: Element[], show: (cell: Element) => string): string[][] {
+/** Conversations, where there are any: what stands beside them for older programs repeats them. */
+async function commentsOf(part: string, office: OfficePackage, persons: Element[]): Promise<Comment[]> {
+  const targets = [...(await office.relations(part)).values()].map(({ target }) => target);
+  const threads = await office.xml(
+    targets.find((target) => /threadedComment[^/]*\.xml$/i.test(target)) ?? "",
+  );
+  const plain = await office.xml(targets.find((target) => /\/comments?[^/]*\.xml$/i.test(target)) ?? "");
+  const authors = children(child(plain, "authors"), "author");
+  const nameOf = (one: Element) =>
+    threads
+      ? persons
+          .find((person) => person.getAttribute("id") === one.getAttribute("personId"))
+          ?.getAttribute("displayName")
+      : authors[Number(one.getAttribute("authorId"))]?.textContent;
+  return children(threads ?? child(plain, "commentList"), threads ? "threadedComment" : "comment")
+    .slice(0, MAX_COMMENTS)
+    .map((one) => ({
+      place: one.getAttribute("ref") ?? "",
+      author: nameOf(one) ?? "",
+      text: threads ? (child(one, "text")?.textContent ?? "") : textOf(child(one, "text")),
+    }));
+}
+
+function gridOf(
+  rows: Element[],
+  show: (cell: Element) => string,
+): Pick<Sheet, "rows" | "numbers" | "letters"> {
+  let before = 0;
   const grid = rows.map((row) => {
     const texts: string[] = [];
     let next = 0;
@@ -53,16 +98,28 @@ function gridOf(rows: Element[], show: (cell: Element) => string): string[][] {
       if (column < MAX_COLUMNS) texts[column] = show(cell);
       next = column + 1;
     }
-    return Array.from(texts, (text) => text ?? "");
+    before = Number(row.getAttribute("r")) || before + 1;
+    return { number: before, texts: Array.from(texts, (text) => text ?? "") };
   });
-  const first = Math.min(...grid.map((row) => row.findIndex(Boolean)).filter((index) => index >= 0));
-  return Number.isFinite(first) ? grid.map((row) => row.slice(first)).filter((row) => row.some(Boolean)) : [];
+  const shown = grid.filter(({ texts }) => texts.some(Boolean));
+  const first = Math.min(...shown.map(({ texts }) => texts.findIndex(Boolean)));
+  const end = Math.max(0, ...shown.map(({ texts }) => texts.length));
+  return {
+    rows: shown.map(({ texts }) => texts.slice(first)),
+    numbers: shown.map(({ number }) => number),
+    letters: Array.from({ length: end }, (_, column) => lettersOf(column)).slice(first),
+  };
 }
 
 /** `C7` is column 2. */
 function columnOf(place: string | null): number | null {
   const letters = /^[A-Z]{1,3}/.exec(place ?? "")?.[0];
   return letters ? [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1 : null;
+}
+
+function lettersOf(column: number): string {
+  const last = String.fromCharCode(65 + (column % 26));
+  return column < 26 ? last : lettersOf(Math.floor(column / 26) - 1) + last;
 }
 
 type Format = "date" | "time" | "moment" | "duration" | "percent" | { digits: number } | null;
@@ -86,12 +143,12 @@ function valueOf(cell: Element, strings: string[], formats: Format[], from1904: 
   if (format === "percent") return `${round(number * 100, 10)}%`;
   if (format === "duration") return durationOf(number);
   if (typeof format === "string") return momentOf(number + (from1904 ? 1462 : 0), format);
-  // Numbers of articles, accounts and cards: a digit that changes makes another one.
-  const whole = /^-?\d+$/.test(value) ? value : String(round(number, 15));
+  // Numbers of articles, accounts and cards: a digit that changes makes another one. Programs also write them as 1.2E+16.
+  const whole = /^-?\d+$/.test(value) ? value : String(Number.isInteger(number) ? number : round(number, 15));
   return format && number >= 0 && /^\d+$/.test(whole) ? whole.padStart(format.digits, "0") : whole;
 }
 
-/** As many significant digits as Excel keeps, and no traces of binary fractions. */
+/** As many significant digits as Excel shows, and no traces of binary fractions. */
 const round = (number: number, digits: number) => Number(number.toPrecision(digits));
 
 function durationOf(days: number): string {

@@ -35,6 +35,8 @@ export interface Shape {
 export interface Slide {
   background: string;
   shapes: Shape[];
+  /** What the speaker has noted, if anything. */
+  notes: string;
 }
 
 export interface Deck {
@@ -96,7 +98,23 @@ async function slideAt(path: string, office: OfficePackage, width: number, heigh
   const shapes: Shape[] = [];
   for (const layer of [...layers].reverse())
     shapes.push(...(await shapesOf(child(layer.root, "cSld", "spTree"), layer, reading, (at) => at)));
-  return { background: fillOf(painted, reading) ?? reading.theme.get("bg1") ?? "#ffffff", shapes };
+  const background = fillOf(painted, reading) ?? reading.theme.get("bg1") ?? "#ffffff";
+  return { background, shapes, notes: await notesOf(layers[0]!, office) };
+}
+
+/** The slide's picture, number and date stand on the page of notes, too. */
+async function notesOf({ relations }: Layer, office: OfficePackage): Promise<string> {
+  const page = [...relations.values()].find(({ type }) => type === "notesSlide")?.target;
+  return children(child(await office.xml(page ?? ""), "cSld", "spTree"), "sp")
+    .filter((shape) => child(shape, "nvSpPr", "nvPr", "ph")?.getAttribute("type") === "body")
+    .flatMap((shape) => children(child(shape, "txBody"), "p"))
+    .map((line) =>
+      children(line)
+        .map((run) => (run.localName === "br" ? "\n" : (child(run, "t")?.textContent ?? "")))
+        .join(""),
+    )
+    .join("\n")
+    .trim();
 }
 
 type Box = Pick<Shape, "x" | "y" | "width" | "height">;

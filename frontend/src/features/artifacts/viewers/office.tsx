@@ -10,7 +10,7 @@ import { EmptyState } from "@/ui/empty-state";
 import { ErrorState } from "@/ui/error-state";
 import { SegmentedControl } from "@/ui/segmented";
 import type { FileAt } from "../api";
-import { readSheets, type Sheet } from "../office/excel";
+import { readSheets, type Comment, type Sheet } from "../office/excel";
 import { MAX_FILE, OfficeError, OfficePackage } from "../office/package";
 import { readSlides, type Deck, type Line } from "../office/slides";
 import { readWord } from "../office/word";
@@ -107,9 +107,35 @@ function Book({ name, sheets }: { name: string; sheets: Sheet[] }) {
         </div>
       )}
       <div className="relative min-h-0 flex-1">
-        {sheet && <Grid key={chosen} name={name} rows={sheet.rows} all={sheet.total} />}
+        {sheet && <Grid key={chosen} name={name} rows={sheet.rows} all={sheet.total} places={sheet} />}
       </div>
+      {sheet && sheet.comments.length > 0 && <Comments comments={sheet.comments} />}
     </div>
+  );
+}
+
+function Comments({ comments }: { comments: Comment[] }) {
+  const t = useT("viewers.office");
+  return (
+    <section
+      tabIndex={0}
+      aria-label={t("comments")}
+      className="max-h-[30%] shrink-0 space-y-1.5 overflow-y-auto border-t px-4 py-2 text-[13px] -outline-offset-2"
+    >
+      {comments.map(({ place, author, text }, index) => (
+        <div key={index} className="flex gap-3">
+          <span className="min-w-8 shrink-0 font-medium tabular-nums">{place}</span>
+          <div className="min-w-0">
+            <p className="text-xs leading-5 font-medium text-muted-foreground">
+              {author ? t("commentBy", { author }) : t("comment")}
+            </p>
+            <p dir="auto" className="break-words whitespace-pre-wrap">
+              {text}
+            </p>
+          </div>
+        </div>
+      ))}
+    </section>
   );
 }
 
@@ -118,7 +144,7 @@ function Slides({ deck }: { deck: Deck }) {
   const part = (value: number) => `${value * 100}%`;
   return (
     <ol tabIndex={0} className="min-h-0 flex-1 space-y-5 overflow-y-auto bg-muted p-4 -outline-offset-2">
-      {deck.slides.map(({ background, shapes }, index) => (
+      {deck.slides.map(({ background, shapes, notes }, index) => (
         <li
           key={index}
           aria-label={t("slide", { n: index + 1, all: deck.slides.length })}
@@ -174,6 +200,17 @@ function Slides({ deck }: { deck: Deck }) {
           <p className="mt-1.5 text-center text-xs text-muted-foreground tabular-nums">
             {index + 1} / {deck.slides.length}
           </p>
+          {notes && (
+            <section
+              aria-label={t("speakerNotes")}
+              className="mt-1.5 rounded-md border bg-background px-3 py-2"
+            >
+              <p className="text-xs font-medium text-muted-foreground">{t("speakerNotes")}</p>
+              <p dir="auto" className="mt-0.5 text-[13px] break-words whitespace-pre-wrap">
+                {notes}
+              </p>
+            </section>
+          )}
         </li>
       ))}
     </ol>

@@ -13,6 +13,10 @@ import type { ViewerProps } from "./types";
 
 const ROW = 33;
 const MAX_COLUMNS = 200;
+/** Pixels of a letter, in the widest of the fonts that a system may have. */
+const LETTER = 8.5;
+/** Letters at the end of a name that stay when it is cut: those of a series differ there. */
+const END = 8;
 
 export default function TableViewer({ file }: ViewerProps) {
   const name = nameOf(file.path);
@@ -45,15 +49,20 @@ interface GridProps {
   isPartial?: boolean;
   /** How many there are in all, the head included, if that is known. */
   all?: number;
+  /** What formulas call the rows and columns, if they have names of their own. */
+  places?: { numbers: number[]; letters: string[] };
 }
 
-export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
+export function Grid({ name, rows: given, isPartial = false, all, places }: GridProps) {
   "use no memo"; // the virtualizer changes under the compiler's eyes
   const t = useT("viewers.table");
   const [locale] = useLocale();
   const [sorting, setSorting] = useState<Sorting | null>(null);
   const scroller = useRef<HTMLDivElement>(null);
-  const { columns, body } = useMemo(() => tableOf(given, (n) => t("column", { n })), [given, t]);
+  const { named, columns, body } = useMemo(
+    () => tableOf(given, (n) => places?.letters[n - 1] ?? t("column", { n })),
+    [given, places, t],
+  );
   const rows = useMemo(
     () => (sorting ? sorted(body, sorting, columns[sorting.column]?.type ?? "text", locale) : body),
     [body, columns, sorting, locale],
@@ -65,6 +74,10 @@ export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
     estimateSize: () => ROW,
     overscan: 12,
   });
+  const numbers = useMemo(
+    () => places && new Map(given.map((row, index) => [row, places.numbers[index]])),
+    [given, places],
+  );
   const direction = useMemo(() => directionOf(given.slice(0, 100).flat().join(" ")) ?? undefined, [given]);
   if (columns.length === 0) return <EmptyState icon={<Table2 />} title={t("none")} />;
   const heads = given.length - rows.length;
@@ -72,8 +85,10 @@ export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
     all && all > given.length
       ? t("firstOf", { n: rows.length, all: all - heads })
       : t(isPartial ? "first" : "rows", { n: rows.length });
-  const digits = String(rows.length).length;
+  const digits = String(places?.numbers.at(-1) ?? rows.length).length;
   const template = `${digits * 8 + 24}px ${columns.map((column) => `minmax(${column.width}px, auto)`).join(" ")}`;
+  const letters = named ? places?.letters.slice(0, columns.length) : undefined; // without a row of names they are the head
+  const above = letters ? 2 : 1;
   const total = digits * 8 + 24 + columns.reduce((sum, column) => sum + column.width, 0);
   return (
     <div className="absolute inset-0 flex flex-col">
@@ -82,20 +97,39 @@ export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
           role="table"
           dir={direction}
           aria-label={t("label", { name })}
-          aria-rowcount={rows.length + 1}
+          aria-rowcount={rows.length + above}
           aria-colcount={columns.length + 1}
           className="text-[13px] tabular-nums"
           style={{ minWidth: total }}
         >
           <div role="rowgroup" className="sticky top-0 z-10 bg-muted">
+            {letters && (
+              <div
+                role="row"
+                aria-rowindex={1}
+                className="grid border-b text-center text-[11px] leading-5 text-muted-foreground"
+                style={{ gridTemplateColumns: template }}
+              >
+                <span role="cell" className="sticky start-0 bg-muted" />
+                {letters.map((letter) => (
+                  <span key={letter} role="columnheader">
+                    {letter}
+                  </span>
+                ))}
+              </div>
+            )}
             <div
               role="row"
-              aria-rowindex={1}
+              aria-rowindex={above}
               className="grid border-b"
               style={{ gridTemplateColumns: template }}
             >
-              <span role="columnheader" className="sticky start-0 bg-muted">
+              <span
+                role="columnheader"
+                className="sticky start-0 flex items-center justify-end bg-muted pe-2 text-xs text-muted-foreground"
+              >
                 <span className="sr-only">{t("row")}</span>
+                {letters && places?.numbers[0]}
               </span>
               {columns.map((column, index) => (
                 <Head
@@ -114,7 +148,7 @@ export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
               <div
                 key={item.key}
                 role="row"
-                aria-rowindex={item.index + 2}
+                aria-rowindex={item.index + 1 + above}
                 className="group absolute inset-x-0 top-0 grid items-center border-b border-border/60 hover:bg-muted/50"
                 style={{
                   gridTemplateColumns: template,
@@ -126,7 +160,7 @@ export function Grid({ name, rows: given, isPartial = false, all }: GridProps) {
                   role="rowheader"
                   className="sticky start-0 flex h-full items-center justify-end bg-background pe-2 text-xs text-muted-foreground group-hover:bg-muted"
                 >
-                  {item.index + 1}
+                  {numbers?.get(rows[item.index]!) ?? item.index + 1}
                 </span>
                 {columns.map((column, index) => {
                   const value = rows[item.index]?.[index] ?? "";
@@ -174,7 +208,12 @@ function Head({ column, direction, onSort }: HeadProps) {
         )}
         onClick={onSort}
       >
-        <span className="truncate">{column.name}</span>
+        <span dir="auto" className="flex min-w-0 whitespace-pre">
+          <span className="truncate">{column.name.slice(0, -END)}</span>
+          <span className={column.name.length > END ? "shrink-0" : "truncate"}>
+            {column.name.slice(-END)}
+          </span>
+        </span>
         <Arrow
           aria-hidden
           className={cn(
@@ -193,7 +232,10 @@ function nextSorting(sorting: Sorting | null, column: number): Sorting | null {
   return sorting.descending ? null : { column, descending: true };
 }
 
-function tableOf(rows: string[][], unnamed: (n: number) => string): { columns: Column[]; body: string[][] } {
+function tableOf(
+  rows: string[][],
+  unnamed: (n: number) => string,
+): { named: boolean; columns: Column[]; body: string[][] } {
   const named = hasHeader(rows);
   const body = named ? rows.slice(1) : rows;
   const width = Math.min(MAX_COLUMNS, Math.max(0, ...rows.slice(0, 1000).map((row) => row.length)));
@@ -203,9 +245,9 @@ function tableOf(rows: string[][], unnamed: (n: number) => string): { columns: C
     const longest = body
       .slice(0, 200)
       .reduce((most, row) => Math.max(most, widthOf(row[index] ?? "")), widthOf(name) + 2);
-    return { name, type, width: Math.round(Math.min(320, Math.max(64, longest * 7.5 + 28))) };
+    return { name, type, width: Math.round(Math.min(320, Math.max(64, longest * LETTER + 28))) };
   });
-  return { columns, body };
+  return { named, columns, body };
 }
 
 /** In Latin letters; Chinese ones are twice as wide. */

@@ -52,6 +52,7 @@ export const mcp = {
   failure: {
     ended: "The connection was closed. {said}",
     no_answer: "It doesn’t answer. {said}",
+    not_found: "{program} was not found.",
   } satisfies Record<NonNullable<components["schemas"]["McpServerState"]["reason"]>, string>,
   tools: "{n, plural, =0 {No tools} one {# tool} other {# tools}}",
   readOnly: "Read-only",

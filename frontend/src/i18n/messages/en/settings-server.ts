@@ -30,6 +30,8 @@ export const server = {
     demoTitle: "Only the demo model is available",
     demoText:
       "Its answers are scripted; the sandbox, commands and files are real. Two ways to connect a real model:",
+    demoMember:
+      "Its answers are scripted; the sandbox, commands and files are real. An administrator can connect a real model.",
     demoConnect:
       "Its answers are scripted; the sandbox, commands and files are real. Choose a provider and paste your key:",
     connect: {
@@ -66,7 +68,7 @@ export const server = {
       outside: "set by an environment variable; change it there",
       disconnect: "Disconnect",
       disconnectTitle: "Disconnect {provider}?",
-      disconnectText: "Its key is deleted here, and its models can no longer be used.",
+      disconnectText: "Its key or address is deleted here, and its models can no longer be used.",
       disconnectSearchText: "Its key or address is deleted here, and it can no longer search the web.",
       gone: "{provider} is disconnected.",
     },

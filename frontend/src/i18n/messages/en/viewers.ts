@@ -30,6 +30,8 @@ export const viewers = {
   },
   pdf: {
     title: "Document {name}",
+    damaged: "This PDF is damaged or incomplete",
+    damagedText: "Your browser may still be able to open it in a new tab. If not, ask for the file again.",
     none: "Your browser can’t show PDFs here",
     noneText: "Open it in a new tab, or download it.",
     open: "Open in a new tab",
@@ -45,6 +47,7 @@ export const viewers = {
     column: "Column {n}",
     none: "No rows",
   },
+  json: { broken: "This isn’t valid JSON: see line {line}, column {column}." },
   notebook: { label: "Notebook {name}", error: "Error", output: "Output", picture: "Image from a cell" },
   media: { audio: "Audio {name}", video: "Video {name}", failed: "Your browser can’t play this file." },
   office: {
@@ -59,6 +62,8 @@ export const viewers = {
     header: "Header",
     footer: "Footer",
     notes: "Notes and comments",
+    comments: "Comments of this sheet",
+    speakerNotes: "Speaker notes",
     comment: "Comment",
     commentBy: "Comment by {author}",
     notDrawn: "Chart or object: download to see it",

@@ -47,7 +47,11 @@ export const mcp: typeof english = {
   disconnectOf: "断开 {name}",
   disconnected: "已断开与 {name} 的连接。",
   badAddress: "服务器给出的地址不是网站。",
-  failure: { ended: "连接已断开。{said}", no_answer: "没有响应。{said}" },
+  failure: {
+    ended: "连接已断开。{said}",
+    no_answer: "没有响应。{said}",
+    not_found: "找不到程序 {program}。",
+  },
   tools: "{n, plural, =0 {没有工具} other {# 个工具}}",
   readOnly: "只读",
   toolOn: "使用工具 {name}",

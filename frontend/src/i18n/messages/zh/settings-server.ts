@@ -30,6 +30,7 @@ export const server: typeof en.server = {
     none: "尚未配置模型",
     demoTitle: "当前只有演示模型",
     demoText: "它的回答是预设的，但沙箱、命令和文件都是真实的。接入真实模型有两种方式：",
+    demoMember: "它的回答是预设的，但沙箱、命令和文件都是真实的。管理员可以接入真实模型。",
     demoConnect: "它的回答是预设的，但沙箱、命令和文件都是真实的。选择服务商并粘贴密钥即可接入真实模型：",
     connect: {
       provider: "服务商",
@@ -64,7 +65,7 @@ export const server: typeof en.server = {
       outside: "由环境变量设置，请在那里修改",
       disconnect: "断开",
       disconnectTitle: "断开 {provider}？",
-      disconnectText: "密钥会从这里删除，该服务商的模型将无法使用。",
+      disconnectText: "密钥或地址会从这里删除，该服务商的模型将无法使用。",
       disconnectSearchText: "密钥或地址会从这里删除，之后不能再用它搜索网页。",
       gone: "已断开 {provider}。",
     },

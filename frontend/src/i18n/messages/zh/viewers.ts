@@ -30,6 +30,8 @@ export const viewers: typeof en.viewers = {
   },
   pdf: {
     title: "文档 {name}",
+    damaged: "此 PDF 已损坏或不完整",
+    damagedText: "可以试试在新标签页中打开；如果仍打不开，请重新获取此文件。",
     none: "浏览器无法在此显示 PDF",
     noneText: "请在新标签页中打开，或下载后查看。",
     open: "在新标签页中打开",
@@ -45,6 +47,7 @@ export const viewers: typeof en.viewers = {
     column: "第 {n} 列",
     none: "没有数据行",
   },
+  json: { broken: "这不是有效的 JSON：问题出在第 {line} 行第 {column} 列。" },
   notebook: { label: "笔记本 {name}", error: "错误", output: "输出", picture: "单元格生成的图片" },
   media: { audio: "音频 {name}", video: "视频 {name}", failed: "浏览器无法播放此文件。" },
   office: {
@@ -59,6 +62,8 @@ export const viewers: typeof en.viewers = {
     header: "页眉",
     footer: "页脚",
     notes: "脚注与批注",
+    comments: "本工作表的批注",
+    speakerNotes: "演讲者备注",
     comment: "批注",
     commentBy: "{author} 的批注",
     notDrawn: "图表或对象：请下载查看",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -112,26 +110,3 @@ def _history(file: Path) -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(file))
-
-
-@contextlib.contextmanager
-def typed_ahead() -> Iterator[None]:
-    """What is typed between two prompts waits for the next one: not echoed, and Enter stays Enter.
-
-    A terminal outside a prompt turns Enter into a line feed, which the prompt takes for "another line".
-    """
-    if not sys.stdin.isatty():
-        yield
-        return
-    import termios
-
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    waiting = [*before]
-    waiting[0] &= ~termios.ICRNL
-    waiting[3] &= ~termios.ECHO
-    termios.tcsetattr(terminal, termios.TCSANOW, waiting)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(terminal, termios.TCSANOW, before)

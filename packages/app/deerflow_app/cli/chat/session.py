@@ -33,7 +33,7 @@ from deerflow_app.remote import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.backend import Backend, Preparation
+    from deerflow_app.cli.backend import Backend, Client, Preparation
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -93,10 +93,8 @@ class Chat:
         Raises:
             Failure: there is no such thread.
         """
-        state = await self.client.athread_state(thread_id)
+        state = await existing(self.client, thread_id, "/chats lists the latest ones.")
         values = state["values"]
-        if not values["messages"]:
-            raise usage_failure(f"There is no chat {thread_id}.", "/chats lists the latest ones.")
         self.begin(thread_id)
         self._remember(values)
         self.transcript.block(Text(f"  Chat {thread_id}", style="faint"))
@@ -221,6 +219,16 @@ class Command:
 def is_command(line: str) -> bool:
     """Whether a line is meant as a command: one word after the slash, so that a path is still a message."""
     return re.fullmatch(r"/[a-z]+", line.split()[0]) is not None
+
+
+async def existing(
+    client: Client, thread_id: str, remedy: str = "`deerflow`, then /chats, lists the latest ones."
+) -> dict[str, Any]:
+    """The state of a thread. Raises Failure: there is none."""
+    state = await client.athread_state(check_id(thread_id, "thread id"))
+    if not state["values"]["messages"] and not state["unfinished"]:
+        raise usage_failure(f"There is no chat {thread_id}.", remedy)
+    return state
 
 
 async def enter(chat: Chat, line: str) -> bool:

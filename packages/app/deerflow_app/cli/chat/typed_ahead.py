@@ -6,9 +6,10 @@ import asyncio
 import codecs
 import os
 import re
+import select
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from rich.text import Text
 
@@ -113,3 +114,31 @@ class TypedAhead:
         if self.text:
             lines.append("\n› ", style="accent").append(clean(self.text).replace("\n", "\n  ")).append("▏")
         return lines
+
+
+@contextmanager
+def typed_ahead() -> Generator[list[str]]:
+    """What is typed between two prompts waits for the next one: not echoed, and Enter stays Enter.
+
+    A terminal outside a prompt turns Enter into a line feed, which the prompt takes for "another line". Yields the lines that were
+    entered before, while the program was starting.
+    """
+    import termios
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    waiting = [*before]
+    waiting[0] &= ~termios.ICRNL
+    waiting[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, waiting)
+    try:
+        yield _entered(terminal)
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def _entered(terminal: int) -> list[str]:
+    found = b""
+    while select.select([terminal], [], [], 0)[0] and (read := os.read(terminal, 4096)):
+        found += read
+    return [line.strip() for line in found.decode("utf-8", "replace").splitlines() if line.strip()]

@@ -9,6 +9,7 @@ import signal
 import sys
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +22,10 @@ from deerflow_app.cli.backend import Preparation, is_demo, open_backend
 from deerflow_app.cli.chat.approvals import Approvals, Approve
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
 from deerflow_app.cli.chat.markdown import Prose
-from deerflow_app.cli.chat.session import COMMANDS, Chat, enter
+from deerflow_app.cli.chat.session import COMMANDS, Chat, enter, existing
 from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usage_line
 from deerflow_app.cli.chat.turn import Outcome, Turn
+from deerflow_app.cli.chat.typed_ahead import typed_ahead
 from deerflow_app.cli.chat.view import PlainView
 from deerflow_app.cli.failures import FAILED, Failure, explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import clean, make_console, raising_interrupts, until_interrupted
@@ -106,9 +108,13 @@ class Result:
 
 
 async def run_task(client: Client, task: Task, progress: Console) -> Result:
-    """Carry the task out, telling every step on ``progress``, and copy out what it delivered."""
+    """Carry the task out, telling every step on ``progress``, and copy out what it delivered.
+
+    Raises:
+        Failure: there is no thread that is to be continued.
+    """
     thread_id = task.thread_id or str(uuid.uuid4())
-    known = (await client.athread_state(thread_id))["values"]["artifacts"] if task.thread_id else ()
+    known = (await existing(client, thread_id))["values"]["artifacts"] if task.thread_id else ()
     turn = Turn(PlainView(progress), known_artifacts=known)
     result = Result(thread_id)
     try:
@@ -286,30 +292,31 @@ async def _chat(backend: Backend, console: Console, thread: str | None, model: s
             show_circumstances(backend, model, console)
         answer = None if on_terminal else sys.stdout
         talk = Chat(backend, console, await Preparation.begin(backend.harness), model=model, answer=answer)
-        if thread:
-            await enter(talk, f"/resume {thread}")
-        return await (_prompt(talk) if on_terminal else _read_lines(talk))
+        with typed_ahead() if on_terminal else nullcontext([]) as entered:
+            talk.typed.queued += entered
+            if thread:
+                await enter(talk, f"/resume {thread}")
+            return await (_prompt(talk) if on_terminal else _read_lines(talk))
     finally:
         await backend.client.aclose()
 
 
 async def _prompt(talk: Chat) -> int:
     """Prompt, answer, until the person leaves."""
-    from deerflow_app.cli.chat.input import Prompt, typed_ahead
+    from deerflow_app.cli.chat.input import Prompt
 
     commands = {command.usage: command.help for command in COMMANDS.values()}
     prompt = Prompt(Paths().base_dir / "cli_history", commands, talk.status)
-    with typed_ahead():
-        while True:
-            talk.console.print()
-            if talk.typed.queued:
-                line = talk.typed.queued.pop(0)
-                talk.transcript.person(line)
-            else:
-                begun, talk.typed.text = talk.typed.text, ""
-                line = await prompt.line(begun)
-            if line is None or not await enter(talk, line):
-                return 0
+    while True:
+        talk.console.print()
+        if talk.typed.queued:
+            line = talk.typed.queued.pop(0)
+            talk.transcript.person(line)
+        else:
+            begun, talk.typed.text = talk.typed.text, ""
+            line = await prompt.line(begun)
+        if line is None or not await enter(talk, line):
+            return 0
 
 
 async def _read_lines(talk: Chat) -> int:

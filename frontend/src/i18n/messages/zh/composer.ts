@@ -16,6 +16,8 @@ export const composer: typeof en.composer = {
   stopping: "正在停止…",
   sendWhenUploaded: "文件上传完成后自动发送",
   failedFiles: "有文件上传失败，请重试或移除。",
+  declines: "现在发送消息，即不允许等待你决定的 {n} 项操作。",
+  declinesLater: "排队的消息开始处理时，仍未决定的 {n} 项操作将视为不允许。",
   notSent: "消息未能发送",
   notSteered: "发送失败",
   notStopped: "未能停止智能体",

@@ -152,6 +152,32 @@ test("a message is edited into a branch, and both can be gone back to", async ({
   await chat.sees("and on from here");
 });
 
+test("what is written in place of a message stays while another version is shown", async ({ page, chat }) => {
+  await chat.ask("think");
+  await page.getByRole("button", { name: "Edit message" }).click();
+  const field = page.getByRole("textbox", { name: "Your message" });
+  await field.fill("half a thought");
+  await page.getByRole("button", { name: "Regenerate" }).click();
+  await chat.done();
+  await expect(field).toHaveValue("half a thought");
+  await field.press("Escape");
+  await page.getByRole("button", { name: "Edit message" }).click();
+  await expect(field).toHaveValue("think");
+  await field.press("Escape");
+  await page.getByRole("button", { name: "Edit message" }).click();
+  await field.fill("cjk please");
+  await page
+    .getByRole("link", { name: "New chat" })
+    .or(page.getByRole("button", { name: "New chat" }))
+    .first()
+    .click();
+  await page.goBack();
+  await expect(field).toHaveValue("cjk please");
+  await field.press("ControlOrMeta+Enter");
+  await chat.sees("你好");
+  await expect(chat.log.getByText("3 / 3")).toBeVisible();
+});
+
 test("an answer is asked for again", async ({ page, chat }) => {
   await chat.ask("think");
   await page.getByRole("button", { name: "Regenerate" }).click();

@@ -65,6 +65,24 @@ test("stop keeps the partial answer", async ({ page, chat }) => {
   await chat.sees("Stopped. The work so far is saved.");
 });
 
+test("Escape stops the run and leads to the message field also where a tooltip is open", async ({
+  page,
+  chat,
+}) => {
+  await chat.say("slow 400");
+  await chat.sees(/step 3 of 400/);
+  await page.keyboard.press("Shift+Tab"); // so that the next focus counts as by keyboard
+  await page.getByRole("button", { name: "Add files" }).focus();
+  await expect(page.getByRole("tooltip", { name: "Add files" })).toBeAttached();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("tooltip")).toHaveCount(0);
+  await chat.sees("Stopped. The work so far is saved.");
+  await page.getByRole("button", { name: "Tools for this chat" }).focus();
+  await expect(page.getByRole("tooltip", { name: "Tools for this chat" })).toBeAttached();
+  await page.keyboard.press("Shift+Escape");
+  await expect(chat.field).toBeFocused();
+});
+
 test("Escape stops the run, unless something nearer takes it", async ({ page, chat }) => {
   await chat.say("slow 400");
   await chat.sees(/step 3 of 400/);

@@ -95,6 +95,7 @@ export const composer = {
     folder: "Add a folder",
     files: "Show this chat’s files",
     compact: "Summarize this chat for the model",
+    compactMore: "to say what to keep",
     export: "Download this chat",
     stop: "Stop the agent",
     settings: "Open settings",

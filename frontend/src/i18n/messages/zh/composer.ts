@@ -95,6 +95,7 @@ export const composer: typeof en.composer = {
     folder: "添加文件夹",
     files: "查看此对话的文件",
     compact: "为模型压缩此对话",
+    compactMore: "说明要保留什么",
     export: "下载此对话",
     stop: "停止智能体",
     settings: "打开设置",

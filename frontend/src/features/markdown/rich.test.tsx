@@ -93,3 +93,9 @@ it("a callout has its title in place of its mark, a quotation stays one", () => 
     "[!OTHER] words",
   ]);
 });
+
+it("footnotes stand below a heading", () => {
+  const notes = drawn("1. one[^1]\n\n[^1]: Source.").querySelector("[data-footnotes]");
+  expect(notes?.querySelector("h2")?.textContent).toBe("Footnotes");
+  expect(notes?.querySelector("h2")?.className).not.toContain("sr-only");
+});

@@ -105,8 +105,11 @@ const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
   const remarkRehypeOptions = useMemo(
     () => ({
       clobberPrefix: `${id.replace(/\W/g, "")}-`,
+      footnoteLabel: t("footnotes"),
+      footnoteLabelProperties: {},
+      footnoteBackLabel: t("footnoteBack"),
     }),
-    [id],
+    [id, t],
   );
   return (
     <Streamdown

@@ -7,4 +7,6 @@ export const markdown = {
   table: "Table",
   copyCode: "Copy code",
   callout: { note: "Note", tip: "Tip", important: "Important", warning: "Warning", caution: "Caution" },
+  footnotes: "Footnotes",
+  footnoteBack: "Back to the text",
 };

@@ -42,6 +42,23 @@ test("calls that wait are decided in any order, each in its own way", async ({ p
   await expect(page.frameLocator("iframe").getByRole("heading", { name: "Mine" })).toBeVisible();
 });
 
+test("a message in place of decisions says before that it declines what waits", async ({ page, chat }) => {
+  await chat.say("twice echo one");
+  await expect(cards(chat)).toHaveCount(2);
+  const warning = "Sending a message now declines the 2 calls that wait for you.";
+  await expect(page.getByText(warning)).toBeVisible();
+  await expect(chat.field).toHaveAccessibleDescription(warning);
+  await chat.ask("hello instead");
+  await expect(cards(chat)).toHaveCount(0);
+  await expect(page.getByText(warning)).toBeHidden();
+  await expect(chat.field).toHaveAccessibleDescription("");
+  const steps = chat.log.getByRole("button", { name: "2 not run" });
+  await expect(steps).toBeVisible();
+  await expect(chat.log.getByText(/Ran 2 commands/)).toHaveCount(0);
+  await steps.click();
+  await expect(chat.log.getByText("Not allowed")).toHaveCount(2);
+});
+
 test("while an allowed command runs, the next one is decided already", async ({ chat }) => {
   await chat.say("twice sleep 3; echo slow");
   await expect(cards(chat)).toHaveCount(2);

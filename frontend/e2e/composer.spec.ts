@@ -131,6 +131,18 @@ test.describe("the clipboard", () => {
     await expect(chat.field).toHaveValue(/word word/);
     await expect(attached(page)).toHaveCount(0);
 
+    await chat.field.fill("");
+    await page.keyboard.press("ControlOrMeta+v");
+    await expect(attached(page)).toHaveText(/pasted-text.*9 kB/);
+    await expect(attached(page).getByRole("progressbar")).toHaveCount(0);
+    await page.waitForFunction(() =>
+      Object.keys(localStorage).some((name) => localStorage.getItem(name)?.includes("pasted-text")),
+    );
+    await page.reload();
+    await page.getByRole("button", { name: "Put it into the message instead" }).click();
+    await expect(chat.field).toHaveValue(/word word/);
+    await expect(attached(page)).toHaveCount(0);
+
     await chat.field.fill("bash wc -c /mnt/user-data/uploads/*");
     await page.keyboard.press("ControlOrMeta+v");
     await expect(chat.field).toHaveValue("bash wc -c /mnt/user-data/uploads/*");

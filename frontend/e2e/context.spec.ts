@@ -58,16 +58,26 @@ test("a summary leaves a mark that opens, in its branch alone, and nothing is lo
   await expect(mark).toBeVisible();
 });
 
-test("/compact is found among the commands, and what to keep is written behind it", async ({
+test("/compact is found among the commands, and runs at once or with what to keep", async ({
   page,
   chat,
 }) => {
+  const found = page.getByRole("option", { selected: true });
   await chat.ask("hello");
   await chat.field.pressSequentially("/comp");
-  await expect(page.getByRole("option", { selected: true })).toHaveText(/^\/compact/);
+  await expect(found).toHaveText(/^\/compact.*Tab to say what to keep$/);
   await chat.field.press("Enter");
+  await expect(chat.field).toHaveValue("");
+  await chat.sees(/Summarized 2 messages/);
+  await chat.done();
+
+  await chat.ask("hello again");
+  await chat.field.pressSequentially("/comp");
+  await expect(found).toHaveText(/^\/compact/);
+  await chat.field.press("Tab");
   await expect(chat.field).toHaveValue("/compact ");
   await page.keyboard.type("the figures");
   await chat.field.press("Enter");
-  await chat.sees(/Summarized 2 messages/);
+  await chat.sees("/compact the figures");
+  await expect(chat.log.getByText(/Summarized \d+ messages/)).toHaveCount(2);
 });

@@ -140,3 +140,85 @@ async function settings(page: Page, url: string) {
   await isKept(page, "agent deleted");
   await call(page, url, "delete", "/api/agents/two");
 }
+
+test("the focus stays with what one does: versions, pins, documents, tokens, settings", async ({
+  page,
+  chat,
+  gateway,
+}) => {
+  test.setTimeout(300_000);
+  await chat.ask("write");
+  await press(button(chat.log, "Regenerate"));
+  await chat.done();
+  for (const name of ["Earlier version", "Later version"]) {
+    await press(button(chat.log, name));
+    await expect(chat.log.getByText(name === "Earlier version" ? "1 / 2" : "2 / 2")).toBeVisible();
+    await isKept(page, name);
+    await expect(button(chat.log, name)).toBeFocused();
+  }
+  const panel = page.getByRole("region", { name: "Files of this conversation" });
+  if (!(await panel.isVisible())) await press(chat.log.getByRole("button", { name: /report\.md/ }).last());
+  const more = panel.getByRole("button", { name: "More", exact: true });
+  let made = () => {};
+  const document = new Promise<void>((done) => (made = done));
+  await page.route("**/reports", async (route) => {
+    await document;
+    await route.fulfill({ body: "%PDF" });
+  });
+  await press(more);
+  await page.getByRole("menuitem", { name: "Save as PDF" }).press("Enter");
+  await isKept(page, "document on its way");
+  await expect(more).toBeFocused();
+  made();
+  await expect(page.getByText("report.pdf is downloading")).toBeVisible();
+  await expect(more).toBeFocused();
+
+  const list = page.getByRole("navigation", { name: "Chats" });
+  const actions = list.getByRole("button", { name: /^Actions for/ }).first();
+  for (const how of ["keyboard", "mouse"])
+    for (const [what, undo] of [
+      ["Pin", "Unpin"],
+      ["Unpin", "Pin"],
+    ] as const) {
+      const item = page.getByRole("menuitem", { name: what, exact: true });
+      if (how === "keyboard") {
+        await press(actions);
+        await item.press("Enter");
+      } else {
+        await list.locator("[data-thread-row]").first().hover();
+        await actions.click();
+        await item.click();
+      }
+      await expect(item).toBeHidden();
+      await isKept(page, `${what} by ${how}`);
+      await expect(actions, `${what} by ${how}`).toBeFocused();
+      await actions.press("Enter");
+      await expect(page.getByRole("menuitem", { name: undo, exact: true })).toBeVisible();
+      await page.keyboard.press("Escape");
+    }
+
+  const main = page.getByRole("main");
+  await chat.field.focus();
+  await page.keyboard.press("ControlOrMeta+,");
+  await expect(page.getByRole("heading", { name: "Account" })).toBeVisible();
+  await expect(main).toBeFocused();
+  await press(page.getByRole("link", { name: "Back to chat" }));
+  await expect(chat.field).toBeFocused();
+  await press(list.getByRole("button", { name: /@/ }));
+  await page.getByRole("menuitem", { name: "Help" }).press("Enter");
+  await expect(page).toHaveURL(/about\?name=workspace/);
+  await expect(main).toBeFocused();
+
+  await page.goto(`${gateway.url}/settings/tokens`);
+  const create = main.getByRole("button", { name: "New token" });
+  await press(create);
+  await page.getByRole("textbox", { name: "Name" }).fill("one");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Done" }).press("Enter");
+  await isKept(page, "token made");
+  await expect(create).toBeFocused();
+  await press(page.getByRole("button", { name: "Revoke: one" }));
+  await page.getByRole("alertdialog").getByRole("button", { name: "Revoke" }).press("Enter");
+  await isKept(page, "token revoked");
+  await expect(create).toBeFocused();
+});

@@ -27,7 +27,14 @@ test("offline is told, and what was missed comes after", async ({ page, chat }) 
   await chat.say("many 30");
   await expect(chat.log.getByText(/Look at part|Ran \d|Running/).first()).toBeVisible(); // the server has it
   await page.context().setOffline(true);
-  await expect(page.getByText("Connection lost.")).toBeVisible({ timeout: 40_000 });
+  const banner = page.getByText("Connection lost.");
+  await expect(banner).toBeVisible({ timeout: 40_000 });
+  await chat.field.fill("and be brief");
+  await chat.field.press("ControlOrMeta+Enter");
+  const notice = page.getByText("Couldn’t reach the agent");
+  await expect(notice).toBeVisible();
+  const [above, below] = [await banner.boundingBox(), await notice.boundingBox()];
+  expect(below!.y).toBeGreaterThan(above!.y + above!.height); // both can be read
   await page.context().setOffline(false);
   await expect(page.getByText("Connection lost.")).toBeHidden();
   await chat.sees("I looked at 30 parts. Nothing is missing.");

@@ -65,6 +65,24 @@ test("stop keeps the partial answer", async ({ page, chat }) => {
   await chat.sees("Stopped. The work so far is saved.");
 });
 
+test("Escape stops the run and leads to the message field also where a tooltip is open", async ({
+  page,
+  chat,
+}) => {
+  await chat.say("slow 400");
+  await chat.sees(/step 3 of 400/);
+  await page.keyboard.press("Shift+Tab"); // so that the next focus counts as by keyboard
+  await page.getByRole("button", { name: "Add files" }).focus();
+  await expect(page.getByRole("tooltip", { name: "Add files" })).toBeAttached();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("tooltip")).toHaveCount(0);
+  await chat.sees("Stopped. The work so far is saved.");
+  await page.getByRole("button", { name: "Tools for this chat" }).focus();
+  await expect(page.getByRole("tooltip", { name: "Tools for this chat" })).toBeAttached();
+  await page.keyboard.press("Shift+Escape");
+  await expect(chat.field).toBeFocused();
+});
+
 test("Escape stops the run, unless something nearer takes it", async ({ page, chat }) => {
   await chat.say("slow 400");
   await chat.sees(/step 3 of 400/);
@@ -150,6 +168,32 @@ test("a message is edited into a branch, and both can be gone back to", async ({
   await expect(chat.log.getByText("and on from here")).toBeHidden();
   await page.getByRole("button", { name: "Earlier version" }).click();
   await chat.sees("and on from here");
+});
+
+test("what is written in place of a message stays while another version is shown", async ({ page, chat }) => {
+  await chat.ask("think");
+  await page.getByRole("button", { name: "Edit message" }).click();
+  const field = page.getByRole("textbox", { name: "Your message" });
+  await field.fill("half a thought");
+  await page.getByRole("button", { name: "Regenerate" }).click();
+  await chat.done();
+  await expect(field).toHaveValue("half a thought");
+  await field.press("Escape");
+  await page.getByRole("button", { name: "Edit message" }).click();
+  await expect(field).toHaveValue("think");
+  await field.press("Escape");
+  await page.getByRole("button", { name: "Edit message" }).click();
+  await field.fill("cjk please");
+  await page
+    .getByRole("link", { name: "New chat" })
+    .or(page.getByRole("button", { name: "New chat" }))
+    .first()
+    .click();
+  await page.goBack();
+  await expect(field).toHaveValue("cjk please");
+  await field.press("ControlOrMeta+Enter");
+  await chat.sees("你好");
+  await expect(chat.log.getByText("3 / 3")).toBeVisible();
 });
 
 test("an answer is asked for again", async ({ page, chat }) => {

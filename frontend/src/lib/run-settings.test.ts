@@ -1,7 +1,11 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { renderHook } from "@testing-library/react";
+import { createElement, type ReactNode } from "react";
 import { expect, test } from "vitest";
 import type { Model } from "@/lib/api";
+import { keys } from "@/lib/keys";
 import { readStored } from "@/lib/storage";
-import { choose, notesOf, resolve, type Choice } from "./run-settings";
+import { choose, notesOf, resolve, useRunSettings, type Choice } from "./run-settings";
 
 const model = (name: string, abilities: Partial<Model> = {}): Model => ({
   name,
@@ -101,6 +105,24 @@ test("what administrators set for new chats holds until someone picks their own"
   const of = (device: Choice) => resolve(undefined, device, preset, null, "ultra").settings;
   expect(of({})).toMatchObject({ modelName: "other", mode: "ultra" });
   expect(of({ modelName: "smart", mode: "flash" })).toMatchObject({ modelName: "smart", mode: "flash" });
+});
+
+test("a chat that has begun keeps its mode, whatever new ones begin with and other chats chose", () => {
+  localStorage.clear();
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
+  client.setQueryData(keys.models, { models: [smart], default_mode: "ultra" });
+  const ran = (...modes: (string | undefined)[]) =>
+    modes.map((mode) => ({ kwargs: mode ? { context: { mode } } : {} }));
+  client.setQueryData(keys.runs("asked"), ran(undefined, "flash", "pro"));
+  client.setQueryData(keys.runs("of-a-program"), ran(undefined));
+  const wrapper = ({ children }: { children: ReactNode }) =>
+    createElement(QueryClientProvider, { client }, children);
+  const mode = (thread: string) => renderHook(() => useRunSettings(thread), { wrapper }).result.current.mode;
+  expect([mode("asked"), mode("of-a-program"), mode("new")]).toEqual(["flash", "pro", "ultra"]);
+  choose("elsewhere", { mode: "thinking" });
+  expect([mode("asked"), mode("new")]).toEqual(["flash", "thinking"]);
+  choose("asked", { mode: "ultra" });
+  expect(mode("asked")).toBe("ultra");
 });
 
 test("what one chat does without is no choice for the next, and begins its thread", () => {

@@ -1,6 +1,8 @@
 "use client";
-import type { Model } from "./api";
+import { useQuery } from "@tanstack/react-query";
+import { runs as runsOf, type Model, type Run } from "./api";
 import { draftThreadId } from "./draft-thread";
+import { keys } from "./keys";
 import { useModels } from "./models";
 import { own, readStored, useStored, writeStored } from "./storage";
 
@@ -81,6 +83,12 @@ export function resolve(
   return { settings: { modelName, mode, effort, agent, off, temporary }, model, gone };
 }
 
+/** The mode in which a thread was asked last; of programs that name none it is not known. */
+const modeIn = (runs: readonly Run[]) =>
+  runs
+    .map(({ kwargs }) => (kwargs.context as { mode?: Mode } | null | undefined)?.mode)
+    .find((mode) => mode && MODES.includes(mode));
+
 export const modesOf = (model: Model | null) =>
   MODES.filter((mode) => mode !== "thinking" || !model || model.supports_thinking);
 
@@ -114,8 +122,15 @@ export function useRunChoice(threadId: string | null, agentModel?: string | null
   const [kept] = useStored<Stored>(key(), NOTHING);
   const query = useModels();
   const id = threadId ?? draftThreadId();
-  const usualMode = query.data?.default_mode;
-  const resolved = resolve(kept.threads?.[id], kept.device ?? {}, query.data?.models, agentModel, usualMode);
+  // As the session has loaded them. A chat that has begun keeps its mode, whatever new ones begin with.
+  const { data: runs = [] } = useQuery({
+    queryKey: keys.runs(id),
+    queryFn: () => runsOf(id),
+    enabled: false,
+  });
+  const chosen = { mode: modeIn(runs), ...kept.threads?.[id] };
+  const usualMode = runs.length ? null : query.data?.default_mode;
+  const resolved = resolve(chosen, kept.device ?? {}, query.data?.models, agentModel, usualMode);
   return {
     ...resolved,
     query,

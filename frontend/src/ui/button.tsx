@@ -45,13 +45,13 @@ export function Button({
   asChild,
   pending,
   children,
-  disabled,
+  onClick,
   ...rest
 }: ButtonProps) {
   const classes = cn(buttonVariants({ variant, size }), className);
   if (asChild)
     return (
-      <Slot.Root className={classes} {...rest}>
+      <Slot.Root className={classes} onClick={onClick} {...rest}>
         {children}
       </Slot.Root>
     );
@@ -59,8 +59,10 @@ export function Button({
     <button
       type="button"
       className={classes}
-      disabled={disabled || pending}
+      // Not `disabled`: what works keeps the focus.
+      aria-disabled={pending || undefined}
       aria-busy={pending || undefined}
+      onClick={pending ? (event) => event.preventDefault() : onClick}
       {...rest}
     >
       {pending && <Spinner />}

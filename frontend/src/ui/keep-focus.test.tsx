@@ -158,3 +158,66 @@ it("leaves the focus where the person let it go", async () => {
   await settled();
   expect(document.activeElement).toBe(document.body);
 });
+
+it("goes to what came in place of the part whose button had opened it", async () => {
+  function List() {
+    const [empty, setEmpty] = useState(false);
+    const [asking, setAsking] = useState(false);
+    return (
+      <>
+        <nav>
+          <button>back</button>
+        </nav>
+        <section>
+          {empty ? (
+            <p>
+              <button>new</button>
+            </p>
+          ) : (
+            <div role="list">
+              <div role="listitem">
+                <button onClick={() => setAsking(true)}>remove</button>
+              </div>
+            </div>
+          )}
+        </section>
+        {asking && (
+          <form>
+            <button
+              type="button"
+              onClick={() => {
+                setEmpty(true);
+                setAsking(false);
+              }}
+            >
+              yes
+            </button>
+          </form>
+        )}
+      </>
+    );
+  }
+  render(<List />);
+  screen.getByText("back").focus();
+  await press("remove");
+  await press("yes");
+  expect(focused()).toBe("new");
+});
+
+it("goes to the next page itself when the whole page is left, and waits for it", async () => {
+  const page = (words: string) => (
+    <div key={words}>
+      <button>{words}</button>
+      <main tabIndex={-1} aria-label={words}>
+        <button>inside</button>
+      </main>
+    </div>
+  );
+  const { rerender } = render(page("one"));
+  screen.getByText("inside").focus();
+  rerender(<div>loading</div>);
+  await settled();
+  rerender(page("two"));
+  await settled();
+  expect(focused()).toBe("two");
+});

@@ -29,6 +29,8 @@ export function keepFocus(page: Document): () => void {
   const openers = new WeakMap<Node, Place>();
   /** By part that was removed: what stood beside it. */
   const neighbours = new WeakMap<Node, readonly Node[]>();
+  /** By part that was removed: what came into its parent at once. */
+  const successors = new WeakMap<Node, readonly Node[]>();
 
   const note = (target: EventTarget | null) => {
     if (!isElement(target) || target === page.body) return;
@@ -45,34 +47,42 @@ export function keepFocus(page: Document): () => void {
     current = null;
     if (canFocus(lost.element)) return; // the person let it go
     moving = true;
-    landing(lost)?.focus({ preventScroll: true });
+    const next = landing(lost);
+    if (next) next.focus({ preventScroll: true });
+    else current = lost; // another page is on its way
     moving = false;
   };
   const landing = (lost: Place): HTMLElement | null => {
-    const root = [...lost.around].reverse().find((one) => !one.isConnected) ?? lost.element;
+    const root = rootOf(lost);
     const outer = lost.around.filter((one) => one.isConnected);
     if (root.matches(PASSING)) return outer.find(isLanding) ?? null;
-    const beside = root.matches(ENTRY) ? (neighbours.get(root) ?? []) : [];
+    if (root.querySelector("main")) return [...page.querySelectorAll("main")].find(isLanding) ?? null;
     const opener = openers.get(root);
     return (
       again(lost) ??
-      first(beside, (one) => (isElement(one) ? firstIn(one) : null)) ??
-      (opener ? again(opener) : null) ??
+      entryBeside(root) ??
+      (opener ? (again(opener) ?? entryBeside(rootOf(opener)) ?? inPlaceOf(rootOf(opener))) : null) ??
       first([...past].reverse(), again) ??
       first(outer, firstIn)
     );
   };
+  const entryBeside = (root: Element) =>
+    root.matches(ENTRY) ? first(neighbours.get(root) ?? [], within) : null;
+  const inPlaceOf = (root: Element) => first(successors.get(root) ?? [], within);
   const onChange = (records: readonly MutationRecord[]) => {
-    for (const { addedNodes, removedNodes, nextSibling, previousSibling } of records) {
+    for (const { target, addedNodes, removedNodes, nextSibling, previousSibling } of records) {
       for (const node of addedNodes) {
         const opener = past.findLast(({ element }) => !node.contains(element));
         if (opener) openers.set(node, opener);
       }
-      for (const node of removedNodes)
+      for (const node of removedNodes) {
         neighbours.set(
           node,
           [nextSibling, previousSibling].filter((one) => one !== null),
         );
+        const come = records.filter((one) => one.target === target).flatMap((one) => [...one.addedNodes]);
+        successors.set(node, come);
+      }
     }
     look();
   };
@@ -97,6 +107,10 @@ export function keepFocus(page: Document): () => void {
     page.removeEventListener("focusout", look);
   };
 }
+
+/** All of it that is gone. */
+const rootOf = ({ element, around }: Place) =>
+  [...around].reverse().find((one) => !one.isConnected) ?? element;
 
 const isElement = (target: unknown): target is HTMLElement => target instanceof HTMLElement;
 
@@ -134,6 +148,8 @@ function firstIn(part: Element): HTMLElement | null {
   const inside = [...part.querySelectorAll<HTMLElement>(FOCUSABLE)];
   return inside.find((one) => one.tabIndex >= 0 && canFocus(one)) ?? (isLanding(part) ? part : null);
 }
+
+const within = (node: Node) => (isElement(node) ? firstIn(node) : null);
 
 function first<Item, Found>(items: readonly Item[], find: (item: Item) => Found | null): Found | null {
   for (const item of items) {

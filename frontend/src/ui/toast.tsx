@@ -54,7 +54,7 @@ const subscribe = (listener: () => void) => {
   return () => void listeners.delete(listener);
 };
 
-/** Where notices stand, above everything else but the head of the page, which says where one is. */
+/** Where notices stand, above everything else but the head of the page, which says where one is, and its banners. */
 export function Toaster() {
   const shown = useSyncExternalStore(
     subscribe,
@@ -64,7 +64,7 @@ export function Toaster() {
   return (
     <div
       aria-live="polite"
-      className="pointer-events-none fixed inset-x-0 top-13 z-70 flex flex-col items-center gap-2 px-4 py-2 print:hidden"
+      className="pointer-events-none fixed inset-x-0 top-[anchor(--banners_bottom,3.25rem)] z-70 flex flex-col items-center gap-2 px-4 py-2 print:hidden"
     >
       {shown.map((notice) => (
         <Toast key={notice.id} notice={notice} />

@@ -1,6 +1,7 @@
 "use client";
 import { Tooltip as Primitive } from "radix-ui";
-import { createContext, use, useRef, useState, type ComponentProps, type ReactNode } from "react";
+import { createContext, use, useEffect, useRef, useState, type ComponentProps, type ReactNode } from "react";
+import { flushSync } from "react-dom";
 import { cn } from "@/lib/cn";
 import { shortcutLabel } from "@/lib/shortcuts";
 import { Kbd } from "./kbd";
@@ -36,7 +37,7 @@ function TooltipContent({ place, className, ...rest }: TooltipContentProps) {
         sideOffset={6}
         collisionPadding={8}
         className={cn(
-          "z-60 flex max-w-72 animate-in items-center gap-2 rounded-md bg-foreground px-2 py-1 text-xs leading-5 text-pretty text-background duration-100 fade-in-0 data-[state=closed]:animate-out data-[state=closed]:fade-out-0",
+          "z-60 flex max-w-72 animate-in items-center gap-2 rounded-md bg-foreground px-2 py-1 text-xs leading-5 text-pretty text-background duration-100 fade-in-0",
           className,
         )}
         {...rest}
@@ -56,12 +57,21 @@ export interface SimpleTooltipProps {
 
 export function SimpleTooltip({ label, shortcut, side, children }: SimpleTooltipProps) {
   const trigger = useRef<HTMLButtonElement>(null);
+  const [open, setOpen] = useState(false);
   const [place, setPlace] = useState<Element>();
-  const onOpenChange = (open: boolean) => {
-    if (open && trigger.current) setPlace(landmarkOf(trigger.current));
+  const onOpenChange = (next: boolean) => {
+    if (next && trigger.current) setPlace(landmarkOf(trigger.current));
+    setOpen(next);
   };
+  useEffect(() => {
+    if (!open) return;
+    // It is gone before Radix hears of the key, which would keep it from whom it is for: a dialog, a shortcut.
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && flushSync(() => setOpen(false));
+    window.addEventListener("keydown", onKey, true);
+    return () => window.removeEventListener("keydown", onKey, true);
+  }, [open]);
   return (
-    <Tooltip onOpenChange={onOpenChange}>
+    <Tooltip open={open} onOpenChange={onOpenChange}>
       <TooltipTrigger ref={trigger} asChild>
         {children}
       </TooltipTrigger>

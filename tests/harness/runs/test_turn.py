@@ -10,8 +10,10 @@ import pytest
 from bench.scripted_openai import HttpError, ScriptedOpenAI, Text, ToolCalls
 from tests.harness.runs.run_house import ME, ended, say, thread
 
+from deerflow.agents.middlewares.base import CAUSE, ToolFailure
 from deerflow.agents.transcript import current_turn
 from deerflow.features.memory.service import EXTRACTION
+from deerflow.runs.finalize import DECLINED
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage import sql
@@ -91,6 +93,22 @@ async def test_a_message_in_place_of_a_decision_and_a_run_from_a_checkpoint_begi
     again = await done(runtime, where, say("regenerated", checkpoint_id=before))
     runs = [await runtime.runs.get(ME, run.run_id) for run in (first, instead, question, again)]
     assert [run.turn for run in runs] == [run.run_id for run in runs]
+
+
+@ON_SQLITE
+async def test_calls_that_a_message_leaves_undecided_are_told_as_not_made(
+    guarded: Callable[..., Any], endpoint: ScriptedOpenAI
+) -> None:
+    runtime = await guarded()
+    where = await thread(runtime)
+    endpoint.script(writing(1), Text("Well."))
+    await done(runtime, where, say("work"))
+    await done(runtime, where, say("rather not"))
+    messages = (await runtime.threads.states.get(ME, where))["values"]["messages"]
+    (result,) = [message for message in messages if message["type"] == "tool"]
+    assert result["content"] == DECLINED
+    assert result["additional_kwargs"][CAUSE]["code"] == ToolFailure.REJECTED
+    assert not await asked(runtime, where)
 
 
 async def test_six_approvals_do_not_restart_the_limit_and_each_answer_adds_one_allotment(

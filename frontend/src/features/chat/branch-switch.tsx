@@ -25,23 +25,18 @@ export function BranchSwitch({
   const show = async (next: number) => {
     if (!(await run(() => actions.showBranch(turnId, next)))) toast.error(failed);
   };
+  /** Not `disabled`: who is at the first or last version by that keeps the focus. */
+  const to = (next: number) => {
+    const off = disabled || pending || next < 0 || next >= count;
+    return { "aria-disabled": off, onClick: () => void (off || show(next)) };
+  };
   return (
     <div role="group" aria-label={t("label")} className="flex items-center text-xs text-muted-foreground">
-      <IconButton
-        label={t("previous")}
-        size="icon-xs"
-        disabled={disabled || pending || index === 0}
-        onClick={() => show(index - 1)}
-      >
+      <IconButton label={t("previous")} size="icon-xs" {...to(index - 1)}>
         <ChevronLeft aria-hidden />
       </IconButton>
       <span className="min-w-8 text-center tabular-nums">{t("at", { index: index + 1, count })}</span>
-      <IconButton
-        label={t("next")}
-        size="icon-xs"
-        disabled={disabled || pending || index === count - 1}
-        onClick={() => show(index + 1)}
-      >
+      <IconButton label={t("next")} size="icon-xs" {...to(index + 1)}>
         <ChevronRight aria-hidden />
       </IconButton>
     </div>

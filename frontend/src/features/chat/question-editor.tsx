@@ -1,5 +1,5 @@
 "use client";
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { useEffect, useRef, type KeyboardEvent } from "react";
 import { useT } from "@/i18n";
 import { shortcutLabel } from "@/lib/shortcuts";
 import { Button } from "@/ui/button";
@@ -11,27 +11,32 @@ import { useAction } from "./use-action";
 interface QuestionEditorProps {
   turnId: string;
   text: string;
+  /** It was opened right now: one writes at once. */
+  asked: boolean;
+  /** A run is going on: nothing can be asked anew. */
+  busy: boolean;
+  onChange: (text: string) => void;
   onClose: () => void;
 }
 
 /** The person's message in place: Escape leaves it as it was, ⌘Enter sends it as a new branch. */
-export function QuestionEditor({ turnId, text, onClose }: QuestionEditorProps) {
+export function QuestionEditor({ turnId, text, asked, busy, onChange, onClose }: QuestionEditorProps) {
   const t = useT("chat.question");
   const common = useT("common");
   const { actions } = useChat();
   const { pending, error, run } = useAction();
-  const [draft, setDraft] = useState(text);
   const field = useRef<HTMLTextAreaElement>(null);
-  const empty = draft.trim() === "";
+  const empty = text.trim() === "";
 
   useEffect(() => {
-    field.current?.focus({ preventScroll: true });
-    field.current?.setSelectionRange(text.length, text.length);
-  }, [text.length]);
+    if (!asked || !field.current) return;
+    field.current.focus({ preventScroll: true });
+    field.current.setSelectionRange(field.current.value.length, field.current.value.length);
+  }, [asked]);
 
   const send = async () => {
-    if (empty || pending) return;
-    if (await run(() => actions.edit(turnId, draft.trim()))) onClose();
+    if (empty || pending || busy) return;
+    if (await run(() => actions.edit(turnId, text.trim()))) onClose();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     // Keys that choose a character of an input method belong to it; 229 is what Safari says of them.
@@ -47,10 +52,10 @@ export function QuestionEditor({ turnId, text, onClose }: QuestionEditorProps) {
       <Textarea
         ref={field}
         aria-label={t("field")}
-        value={draft}
+        value={text}
         disabled={pending}
         className="border-0 bg-transparent text-[15px] hover:border-0 focus-visible:ring-0 dark:bg-transparent"
-        onChange={(event) => setDraft(event.target.value)}
+        onChange={(event) => onChange(event.target.value)}
         onKeyDown={onKeyDown}
       />
       {error && <p className="px-3 pb-1 text-xs text-destructive">{t("failed", { message: error })}</p>}
@@ -59,7 +64,7 @@ export function QuestionEditor({ turnId, text, onClose }: QuestionEditorProps) {
         <Button variant="ghost" size="sm" disabled={pending} onClick={onClose}>
           {common("cancel")}
         </Button>
-        <Button size="sm" pending={pending} disabled={empty} onClick={send}>
+        <Button size="sm" pending={pending} disabled={empty || busy} onClick={send}>
           {t("send")}
           <Kbd className="border-primary-foreground/25 bg-primary-foreground/15 text-primary-foreground pointer-coarse:hidden">
             {shortcutLabel("mod+enter")}

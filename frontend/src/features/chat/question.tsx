@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { formatBytes } from "@/lib/format";
+import { useTextDraft } from "@/lib/text-draft";
 import { Button } from "@/ui/button";
 import { CopyButton } from "@/ui/copy-button";
 import { IconButton } from "@/ui/icon-button";
@@ -20,15 +21,33 @@ const LONG = 1200;
 interface QuestionProps {
   turn: Turn;
   question: NonNullable<Turn["question"]>;
+  /** The same for all versions of it. */
+  place: string;
   /** A run is going on: nothing can be asked anew. */
   busy: boolean;
 }
 
-export function Question({ turn, question, busy }: QuestionProps) {
+export function Question({ turn, question, place, busy }: QuestionProps) {
   const t = useT("chat.question");
-  const [editing, setEditing] = useState(false);
+  const { threadId } = useChat();
+  // What is written belongs to the place: another version of the message changes nothing of it.
+  const [draft, write, forget] = useTextDraft(`chats/${threadId}/${place}`, question.text);
+  const [editing, setEditing] = useState<"asked" | "kept" | null>(draft === question.text ? null : "kept");
+  const close = () => {
+    forget();
+    setEditing(null);
+  };
   if (editing)
-    return <QuestionEditor turnId={turn.id} text={question.text} onClose={() => setEditing(false)} />;
+    return (
+      <QuestionEditor
+        turnId={turn.id}
+        text={draft}
+        asked={editing === "asked"}
+        busy={busy}
+        onChange={write}
+        onClose={close}
+      />
+    );
   return (
     <div className="group/question flex flex-col items-end gap-0.5">
       <h2 className="sr-only">{t("you")}</h2>
@@ -46,7 +65,7 @@ export function Question({ turn, question, busy }: QuestionProps) {
                 size="icon-xs"
                 className="text-muted-foreground"
                 disabled={busy}
-                onClick={() => setEditing(true)}
+                onClick={() => setEditing("asked")}
               >
                 <Pencil aria-hidden />
               </IconButton>

@@ -88,9 +88,14 @@ function Folded({ parts, times, duration }: { parts: Part[]; times: Times; durat
         className="-ml-1.5 flex min-h-8 max-w-[calc(100%+0.75rem)] items-center gap-1.5 rounded-md px-1.5 text-left text-[13px] leading-5 text-muted-foreground transition-colors hover:bg-accent/60 hover:text-foreground pointer-coarse:min-h-10"
         onClick={() => setOpen(!open)}
       >
-        <span className="min-w-0 truncate">{summary}</span>
+        {summary && <span className="min-w-0 truncate">{summary}</span>}
         {failed > 0 && <span className="shrink-0 text-destructive">· {t("failed", { n: failed })}</span>}
-        {notMade > 0 && <span className="shrink-0">· {t("notMade", { n: notMade })}</span>}
+        {notMade > 0 && (
+          <span className="shrink-0">
+            {summary && "· "}
+            {t("notMade", { n: notMade })}
+          </span>
+        )}
         <OpenMark open={open} />
       </button>
       {open && (
@@ -141,12 +146,13 @@ function Steering({ text }: { text: string }) {
   );
 }
 
-/** "Read 3 files, ran 2 commands · 12s" */
+/** "Read 3 files, ran 2 commands · 12s"; nothing if nothing was done. */
 function useSummary(parts: Part[], duration: number | null): string {
   const t = useT("chat");
   const [locale] = useLocale();
   const time = duration !== null && duration >= 1000 ? formatDuration(duration, locale) : null;
   const work = countWork(parts).map(({ work, count }) => t(`did.${work}`, { n: count }));
+  if (!work.length && parts.every((part) => part.kind === "tool")) return "";
   if (!work.length) return capital(time ? t("did.thoughtFor", { time }) : t("did.thought"), locale);
   return [capital(work.join(t("steps.separator")), locale), time].filter(Boolean).join(" · ");
 }

@@ -79,11 +79,13 @@ function Rows({ session }: { session: Session }) {
   const { turns, running, connection, retrying, silence, interrupts } = session;
   const rows: Row[] = turns.map((turn, i) => {
     const last = i === turns.length - 1;
+    // The same for all versions of a message: another one that is shown is drawn in its place.
+    const place = `after:${turns[i - 1]?.id ?? ""}`;
     const height = 140 + Math.min(1200, (turn.answer?.text.length ?? 0) / 3.2);
     return {
-      key: turn.id,
+      key: place,
       height,
-      content: <TurnView turn={turn} last={last} busy={running} />,
+      content: <TurnView turn={turn} place={place} last={last} busy={running} />,
     };
   });
   if (interrupts.length) rows.push({ key: "interrupts", height: 300, content: <Decisions /> });

@@ -1,10 +1,13 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
-import { describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { callWith, renderChat, sessionWith, settings, turnWith } from "./test-session";
 import { TurnView, Working } from "./turn";
 import type { Part, Turn } from "./turns";
 
-const view = (turn: Turn, busy = false) => <TurnView turn={turn} last busy={busy} />;
+const view = (turn: Turn, busy = false) => <TurnView turn={turn} place={place} last busy={busy} />;
+/** A draft that a test leaves is none of the next. */
+let place = "";
+beforeEach(() => void (place = crypto.randomUUID()));
 const tool = (id: string, given: Parameters<typeof callWith>[0]): Part => ({
   kind: "tool",
   id,
@@ -150,7 +153,7 @@ describe("the end of a turn", () => {
   });
 
   it("offers to go on at the end of the conversation alone", () => {
-    renderChat(<TurnView turn={turnWith({ state: "stopped" })} last={false} busy={false} />);
+    renderChat(<TurnView turn={turnWith({ state: "stopped" })} place={place} last={false} busy={false} />);
     expect(screen.queryByRole("button", { name: "Continue" })).toBeNull();
   });
 

@@ -20,20 +20,22 @@ const RunError = afterPage(() => import("./run-error"));
 
 interface TurnProps {
   turn: Turn;
+  /** The same for all versions of its question. */
+  place: string;
   last: boolean;
   /** A run is going on in the thread. */
   busy: boolean;
 }
 
 /** A question with all that followed from it. Only the running one changes with each token. */
-export const TurnView = memo(function TurnView({ turn, last, busy }: TurnProps) {
+export const TurnView = memo(function TurnView({ turn, place, last, busy }: TurnProps) {
   const running = turn.state === "running";
   const open = running || turn.state === "waiting";
   const steps = turn.clarification ? turn.steps.filter((part) => !isQuestion(part)) : turn.steps;
   const lead = turn.clarification && steps.at(-1)?.kind === "text" ? steps.pop() : null;
   return (
     <article className="group/turn flex flex-col gap-1 pb-6">
-      {turn.question && <Question turn={turn} question={turn.question} busy={busy} />}
+      {turn.question && <Question turn={turn} question={turn.question} place={place} busy={busy} />}
       {steps.length > 0 && <Steps steps={steps} working={open && !turn.answer} duration={durationOf(turn)} />}
       {lead?.kind === "text" && <Markdown text={lead.text} className="py-1" />}
       <Answer turn={turn} />

@@ -120,3 +120,17 @@ it("a call stands as it was made, or with what the person answered", () => {
     { decision: "respond", args: { command: "old" }, result: "It is done." },
   ]);
 });
+
+it("calls that the person went on without are none that were made", () => {
+  const question = (id: string) => ({ id, type: "human", content: id, additional_kwargs: { run_id: id } });
+  const call = { id: "c1", name: "bash", args: {} };
+  const asking = { id: "a1", type: "ai", content: "", tool_calls: [call] };
+  const around = { waiting: false, waitingCalls: new Set<string>(), runs: new Map(), branches: new Map() };
+  const statusOf = (...messages: object[]) => {
+    const state = loaded({ messages } as Parameters<typeof loaded>[0], [], false);
+    const part = toTurns(state.messages, { ...state, ...around })[0]?.steps[0];
+    return part?.kind === "tool" && [part.call.status, part.call.cause?.code];
+  };
+  expect(statusOf(question("h1"), asking)).toEqual(["stopped", undefined]);
+  expect(statusOf(question("h1"), asking, question("h2"))).toEqual(["error", "rejected"]);
+});

@@ -281,13 +281,18 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
     for (const call of calls) {
       const result = results.get(call.id);
       const decision = result?.decision;
+      // The person went on without deciding about it. The thread holds that, too, but no event tells of it.
+      const isLeft = !result && !last;
+      const cause = isLeft ? { code: "rejected", detail: "" } : result?.cause;
       const status = result
         ? result.failed
           ? "error"
           : "done"
         : around.waitingCalls.has(call.id)
           ? "waiting"
-          : unanswered(growing, active, last && around.waiting);
+          : isLeft
+            ? "error"
+            : unanswered(growing, active, last && around.waiting);
       const output = around.outputs[call.id] ?? "";
       const tool = {
         ...call,
@@ -295,7 +300,7 @@ function partsOf(messages: readonly Said[], active: boolean, last: boolean, arou
         ...(decision && { decision: decision.type }),
         status,
         result: decision?.message ?? result?.text ?? "",
-        ...(result?.cause && { cause: result.cause }),
+        ...(cause && { cause }),
         images: result?.images ?? [],
         output,
       } as const;

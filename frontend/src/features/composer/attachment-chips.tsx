@@ -6,8 +6,9 @@ import { threadApi, type UploadList } from "@/lib/api";
 import { fileUrl, isPicture } from "@/lib/files";
 import { cn } from "@/lib/cn";
 import { formatBytes } from "@/lib/format";
-import { http } from "@/lib/http";
+import { http, request } from "@/lib/http";
 import { keys } from "@/lib/keys";
+import { toast } from "@/ui/toast";
 import type { Attachment } from "./attachment";
 import { HUGE_PASTE, PASTED } from "./limits";
 import type { Attachments } from "./use-attachments";
@@ -34,15 +35,28 @@ export default function AttachmentChips({ threadId, attachments, onText }: Attac
           onRemove={() => attachments.queue.remove(one.id)}
           onRetry={() => attachments.queue.retry(one.id)}
           onText={async () => {
-            const text = (await one.file?.text()) ?? "";
-            attachments.queue.remove(one.id);
-            onText(text);
+            try {
+              onText(await textOf(threadId, one));
+              attachments.queue.remove(one.id);
+            } catch (error) {
+              toast.error((error as Error).message);
+            }
           }}
         />
       ))}
     </ul>
   );
 }
+
+/** Two of them in a chat have different names on the server. */
+const isPasted = ({ file, name }: Attachment) =>
+  file ? file.name === PASTED : /^pasted-text(_\d+)?\.txt$/.test(name);
+
+/** After a reload it is the server that has it. */
+const textOf = async (threadId: string, { file, uploaded }: Attachment) =>
+  file || !uploaded
+    ? ((await file?.text()) ?? "")
+    : (await request("GET", fileUrl(threadId, uploaded.path))).text();
 
 type Listed = UploadList["files"][number];
 
@@ -115,7 +129,7 @@ function Chip({ threadId, file, conversion, onRemove, onRetry, onText }: ChipPro
           <RotateCw aria-hidden className="size-3.5" />
         </ChipButton>
       )}
-      {file.file?.name === PASTED && file.size <= HUGE_PASTE && (
+      {isPasted(file) && file.size <= HUGE_PASTE && (
         <ChipButton label={t("pasteAsText")} onClick={() => void onText()}>
           <TextCursorInput aria-hidden className="size-3.5" />
         </ChipButton>

@@ -188,8 +188,8 @@ function inMenu(event: KeyboardEvent, slash: ReturnType<typeof useSlash>): boole
   if (event.key === "ArrowDown") slash.activate(slash.active + 1);
   else if (event.key === "ArrowUp") slash.activate(slash.active - 1);
   else if (event.key === "Escape") slash.dismiss();
-  else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey)
-    slash.run(slash.items[slash.active]!);
+  else if (event.key === "Enter" && !event.shiftKey) slash.run(slash.items[slash.active]!);
+  else if (event.key === "Tab" && !event.shiftKey) slash.complete(slash.items[slash.active]!);
   else return false;
   return true;
 }

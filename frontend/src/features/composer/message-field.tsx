@@ -2,6 +2,7 @@
 import { useLayoutEffect, type KeyboardEvent } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { declinedBy, DECLINES } from "./notices";
 import { SLASH_LIST, slashItemId } from "./slash";
 import type { Message } from "./use-message";
 import type { useSlash } from "./use-slash";
@@ -32,6 +33,7 @@ export function MessageField({ message, slash, welcome, onKeyDown }: MessageFiel
       rows={1}
       dir="auto"
       aria-label={t("label")}
+      aria-describedby={declinedBy(message) ? DECLINES : undefined}
       aria-autocomplete="list"
       aria-controls={menu && SLASH_LIST}
       aria-activedescendant={menu && slashItemId(menu.id)}

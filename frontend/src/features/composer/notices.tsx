@@ -1,16 +1,26 @@
 "use client";
-import { TriangleAlert } from "lucide-react";
+import { ShieldQuestion, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 import { useT } from "@/i18n";
 import { shortcutLabel } from "@/lib/shortcuts";
 import type { Message } from "./use-message";
 
+/** Of what happens to calls that wait, if the message is sent before they are decided. */
+export const DECLINES = "message-declines";
+
 /** What is to be known before the message is sent. */
 export function Notices({ message }: { message: Message }) {
   const t = useT("composer");
+  const { running } = message.session;
+  const declined = declinedBy(message);
   const { gone, model, query, models } = message.choice;
   return (
     <>
+      {declined > 0 && (
+        <Notice id={DECLINES} icon={<ShieldQuestion aria-hidden className="text-warning" />}>
+          {t(running ? "declinesLater" : "declines", { n: declined })}
+        </Notice>
+      )}
       {message.agentGone && (
         <Notice icon={<TriangleAlert aria-hidden className="text-warning" />}>
           {t("agentGone", { name: message.agentGone })}
@@ -33,14 +43,19 @@ export function Notices({ message }: { message: Message }) {
   );
 }
 
-function Notice({ icon, children }: { icon: ReactNode; children: ReactNode }) {
+/** How many calls wait for a decision, which a new turn takes away. */
+export const declinedBy = ({ session }: Message) =>
+  session.interrupts.reduce((sum, { calls }) => sum + Math.max(1, calls.length), 0);
+
+function Notice({ id, icon, children }: { id?: string; icon: ReactNode; children: ReactNode }) {
   return (
     <div
       role="status"
-      className="mx-2 mt-2 flex flex-wrap items-center gap-x-2 gap-y-1 rounded-lg bg-muted px-2.5 py-1.5 text-[13px] text-muted-foreground [&>svg]:size-4 [&>svg]:shrink-0"
+      id={id}
+      className="mx-2 mt-2 flex items-start gap-x-2 rounded-lg bg-muted px-2.5 py-1.5 text-[13px] leading-5 text-muted-foreground [&>svg]:mt-0.5 [&>svg]:size-4 [&>svg]:shrink-0"
     >
       {icon}
-      {children}
+      <span className="min-w-0 break-words">{children}</span>
     </div>
   );
 }

@@ -17,6 +17,7 @@ import {
 import { useEffect, useRef } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { Kbd } from "@/ui/kbd";
 import { SLASH_LIST, slashItemId, type SlashCommand, type SlashItem } from "./slash";
 
 const ICONS: Record<SlashCommand, LucideIcon> = {
@@ -76,6 +77,11 @@ export default function SlashMenu({ items, active, onHover, onPick }: SlashMenuP
             <Icon aria-hidden className="size-4 shrink-0 text-muted-foreground" />
             <span className="max-w-3/5 shrink-0 truncate font-medium">{item.label}</span>
             <span className="truncate text-muted-foreground">{item.text}</span>
+            {item.more && (
+              <span className="ml-auto shrink-0 text-xs text-muted-foreground pointer-coarse:hidden">
+                <Kbd>Tab</Kbd> {item.more}
+              </span>
+            )}
           </li>
         );
       })}

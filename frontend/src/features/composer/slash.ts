@@ -20,6 +20,8 @@ export interface SlashItem {
   command: SlashCommand | null;
   label: string;
   text: string;
+  /** What may be written behind a command that also works alone. */
+  more?: string;
 }
 
 /** The skill that a message begins with, and the space behind it: "/weather ". */

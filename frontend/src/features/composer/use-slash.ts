@@ -2,7 +2,7 @@
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { useSession } from "@/features/chat";
-import { fillComposer } from "@/lib/compose";
+import { sayInComposer } from "@/lib/compose";
 import { openShortcutHelp } from "@/lib/palette";
 import { downloadThread } from "@/lib/export";
 import { useLocale, useT } from "@/i18n";
@@ -50,7 +50,7 @@ export function useSlash(
     attach: own.attach,
     folder: own.attachFolder,
     files: () => panel.set(""),
-    compact: () => fillComposer("/compact "),
+    compact: () => sayInComposer("/compact"),
     export: () => threadId && downloadThread(threadId, "md"),
     stop: own.stop,
     settings: () => router.push(settingsPath()),
@@ -72,6 +72,7 @@ export function useSlash(
       command,
       label: `/${command}`,
       text: t(`slash.${command}`),
+      more: command === "compact" ? t("slash.compactMore") : undefined,
     })),
     ...skills.map((skill) => ({
       id: `skill-${skill.name}`,
@@ -88,6 +89,11 @@ export function useSlash(
   ];
   const items = query === null || dismissed === text ? [] : filterSlash(all, query);
   const active = place.query === query ? Math.min(place.at, items.length - 1) : 0;
+  const run = (item: SlashItem) => {
+    write(item.command ? "" : `${item.label} `);
+    // After the field has the focus again, which would close a picker.
+    if (item.command) requestAnimationFrame(actions[item.command]);
+  };
   return {
     items,
     active,
@@ -97,10 +103,8 @@ export function useSlash(
     ),
     activate: (at: number) => setPlace({ query: query ?? "", at: (at + items.length) % items.length }),
     dismiss: () => setDismissed(text),
-    run: (item: SlashItem) => {
-      write(item.command ? "" : `${item.label} `);
-      // After the field has the focus again, which would close a picker.
-      if (item.command) requestAnimationFrame(actions[item.command]);
-    },
+    run,
+    /** Writes it out where words may follow. */
+    complete: (item: SlashItem) => (item.command && !item.more ? run(item) : write(`${item.label} `)),
   };
 }

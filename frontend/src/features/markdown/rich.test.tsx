@@ -82,3 +82,20 @@ it("a footnote leads to its own text, also beside another answer", () => {
   expect(new Set(targets).size).toBe(2);
   for (const target of targets) expect(container.querySelectorAll(`[id="${target}"]`)).toHaveLength(1);
 });
+
+it("a callout has its title in place of its mark, a quotation stays one", () => {
+  const box = drawn("> [!NOTE]\n> Useful.\n\n> [!WARNING]\n> **Hot**\n\n> [!OTHER]\n> words");
+  const quotes = [...box.querySelectorAll("blockquote")];
+  expect(quotes.map((one) => one.dataset.callout)).toEqual(["note", "warning", undefined]);
+  expect(quotes.map((one) => one.textContent.trim().split(/\s+/).join(" "))).toEqual([
+    "Note Useful.",
+    "Warning Hot",
+    "[!OTHER] words",
+  ]);
+});
+
+it("footnotes stand below a heading", () => {
+  const notes = drawn("1. one[^1]\n\n[^1]: Source.").querySelector("[data-footnotes]");
+  expect(notes?.querySelector("h2")?.textContent).toBe("Footnotes");
+  expect(notes?.querySelector("h2")?.className).not.toContain("sr-only");
+});

@@ -14,6 +14,8 @@ import {
 import { useT } from "@/i18n";
 import { late } from "@/lib/late";
 import { TaskMark } from "@/ui/task-mark";
+import { Quote } from "./callout";
+import { callouts } from "./callouts";
 import { chunksOf } from "./chunks";
 import { Sources } from "./citation";
 import { withCitations } from "./citations";
@@ -48,6 +50,7 @@ const nothing = () => null;
 const components = {
   input: TaskMark,
   a: Link,
+  blockquote: Quote,
   img: Picture,
   table: Table,
   inlineCode: InlineCode,
@@ -99,7 +102,15 @@ const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
   const rehypePlugins = useMemo(() => rehypePluginsFor(path), [path]); // Streamdown goes by identity
   const id = useId();
   // Else a footnote would lead to the first of that number on the page.
-  const remarkRehypeOptions = useMemo(() => ({ clobberPrefix: `${id.replace(/\W/g, "")}-` }), [id]);
+  const remarkRehypeOptions = useMemo(
+    () => ({
+      clobberPrefix: `${id.replace(/\W/g, "")}-`,
+      footnoteLabel: t("footnotes"),
+      footnoteLabelProperties: {},
+      footnoteBackLabel: t("footnoteBack"),
+    }),
+    [id, t],
+  );
   return (
     <Streamdown
       plugins={plugins}
@@ -129,5 +140,12 @@ const Chunk = memo(function Chunk({ text, streaming }: ChunkProps) {
 
 function rehypePluginsFor(path: string) {
   const { raw, sanitize, harden } = defaultRehypePlugins;
-  return [raw, [resolveLinks, { path }], sanitize, oneDirection, harden] as StreamdownProps["rehypePlugins"];
+  return [
+    raw,
+    [resolveLinks, { path }],
+    sanitize,
+    oneDirection,
+    callouts,
+    harden,
+  ] as StreamdownProps["rehypePlugins"];
 }

@@ -57,7 +57,11 @@ function Settings({ section }: SettingsPageProps) {
         </div>
         <Nav sections={sections} chosen={chosen} marked={!isList} />
       </aside>
-      <main ref={content} tabIndex={0} className={cn("flex-1 overflow-y-auto", isList && "hidden md:block")}>
+      <main
+        ref={content}
+        tabIndex={0}
+        className={cn("flex-1 overflow-y-auto -outline-offset-2", isList && "hidden md:block")}
+      >
         <div className="mx-auto flex max-w-2xl flex-col gap-7 px-4 pt-3 pb-16 sm:px-8 md:pt-12">
           <header className="flex flex-col gap-1">
             <div className="flex items-center justify-between md:hidden">

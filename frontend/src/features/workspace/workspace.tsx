@@ -39,10 +39,12 @@ export function Workspace() {
       <Sidebar open={drawer} onOpenChange={setDrawer} />
       <WithFiles>
         <Header onMenu={() => setDrawer(true)} />
-        <ConnectionBanner />
-        <Suspense>
-          <Notice />
-        </Suspense>
+        <div className="[anchor-name:--banners]">
+          <ConnectionBanner />
+          <Suspense>
+            <Notice />
+          </Suspense>
+        </div>
         <Conversation />
       </WithFiles>
       <CommandPalette />

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -11,6 +11,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph import END
 
+from deerflow.agents.middlewares.base import CAUSE, ToolFailure, cause_of
 from deerflow.agents.receipts import Check
 from deerflow.agents.transcript import CHECKS, is_person
 from deerflow.capability import Capabilities, EndedRun
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 MODEL_NODE = "model"
 UNFINISHED = "Not finished: the run ended before this call had a result."
+DECLINED = "Not made: the user went on without allowing this call."
 PATIENCE = 10.0
 """Seconds that a process which has to end gives to what must not be cut off."""
 DELETE_THREAD = "delete_thread"
@@ -58,7 +60,8 @@ async def settle(
 ) -> list[BaseMessage]:
     """Nothing is left to do in the thread, and nothing that was done or said is lost.
 
-    Results of tools that finished are kept, though others of the same step did not; those get ``why`` as their result.
+    Results of tools that finished are kept, though others of the same step did not; those get ``why`` as their result, or that they
+    were not made if they waited for the person's decision.
 
     Args:
         config: names the thread.
@@ -69,13 +72,14 @@ async def settle(
         Those of ``joining`` that were not part of the transcript already.
     """
     snapshot = await agent.aget_state(config)
+    undecided = {asked.value.get("tool_call_id") for asked in snapshot.interrupts if isinstance(asked.value, dict)}
     if is_unfinished(snapshot):  # or an attempt before this one died behind this step, and calls have no result yet
         await agent.aupdate_state(config, None, as_node=END)
         snapshot = await agent.aget_state(config)
     messages: list[AnyMessage] = list(snapshot.values.get("messages") or ())
     known = {message.id for message in messages}
     joining = [message for message in joining if message.id not in known]
-    added: list[Any] = [*_answers(messages, why), *joining]
+    added: list[Any] = [*_answers(messages, why, undecided), *joining]
     if not added:
         return []
     await agent.aupdate_state(config, {"messages": added}, as_node=MODEL_NODE)
@@ -106,18 +110,19 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         return task.result()
 
 
-def _answers(messages: Sequence[AnyMessage], why: str) -> list[ToolMessage]:
+def _answers(messages: Sequence[AnyMessage], why: str, undecided: Set[str | None]) -> list[ToolMessage]:
     """Results for the calls at the end of the transcript that have none."""
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     calls = last.tool_calls if last is not None else []
     return [
         ToolMessage(
-            content=why + cut_short(call["name"], call["id"]),
+            content=DECLINED if call["id"] in undecided else why + cut_short(call["name"], call["id"]),
             tool_call_id=call["id"] or "",
             name=call["name"],
             status="error",
             id=f"stopped:{call['id']}",
+            additional_kwargs={CAUSE: cause_of(ToolFailure.REJECTED)} if call["id"] in undecided else {},
         )
         for call in calls
         if call["id"] not in answered

@@ -3,7 +3,7 @@ import { FormError, useSubmission } from "@/features/auth";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { toast } from "@/ui/toast";
-import { useTextDraft } from "../text-draft";
+import { useTextDraft } from "@/lib/text-draft";
 import { TextEditor } from "../text-editor";
 
 interface SavedTextProps {

@@ -6,7 +6,7 @@ import { useT } from "@/i18n";
 import { keys } from "@/lib/keys";
 import { Button } from "@/ui/button";
 import { toast } from "@/ui/toast";
-import { useTextDraft } from "../text-draft";
+import { useTextDraft } from "@/lib/text-draft";
 import { TextEditor } from "../text-editor";
 import { write as store, type SkillText } from "./api";
 import { bodyOf } from "./skill-files";

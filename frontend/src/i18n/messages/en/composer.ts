@@ -14,6 +14,10 @@ export const composer = {
   stopping: "Stopping…",
   sendWhenUploaded: "Will send when the uploads finish",
   failedFiles: "Some files couldn’t be uploaded. Retry or remove them.",
+  declines:
+    "{n, plural, one {Sending a message now declines the call that waits for you.} other {Sending a message now declines the # calls that wait for you.}}",
+  declinesLater:
+    "{n, plural, one {A queued message declines the call that waits for you, unless you decide first.} other {A queued message declines the # calls that wait for you, unless you decide first.}}",
   notSent: "Couldn’t send the message",
   notSteered: "Couldn’t reach the agent",
   notStopped: "Couldn’t stop the agent",
@@ -91,6 +95,7 @@ export const composer = {
     folder: "Add a folder",
     files: "Show this chat’s files",
     compact: "Summarize this chat for the model",
+    compactMore: "to say what to keep",
     export: "Download this chat",
     stop: "Stop the agent",
     settings: "Open settings",

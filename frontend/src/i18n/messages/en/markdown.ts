@@ -7,4 +7,7 @@ export const markdown = {
   diagramFailed: "Couldn’t draw this diagram",
   table: "Table",
   copyCode: "Copy code",
+  callout: { note: "Note", tip: "Tip", important: "Important", warning: "Warning", caution: "Caution" },
+  footnotes: "Footnotes",
+  footnoteBack: "Back to the text",
 };

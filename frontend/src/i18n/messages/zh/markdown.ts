@@ -9,4 +9,7 @@ export const markdown: typeof en.markdown = {
   diagramFailed: "图表无法绘制",
   table: "表格",
   copyCode: "复制代码",
+  callout: { note: "说明", tip: "提示", important: "重要", warning: "警告", caution: "当心" },
+  footnotes: "脚注",
+  footnoteBack: "返回正文",
 };

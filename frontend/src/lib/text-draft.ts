@@ -1,12 +1,12 @@
 "use client";
 import { useState } from "react";
 
-/** Texts that were left unsaved, since another page was opened: there again when theirs is. Gone with the window. */
+/** Texts that were left unsaved, since something else was opened: there again when theirs is. Gone with the window. */
 const left = new Map<string, string>();
 
 /**
- * A text that is being written. It stays when what is saved changes meanwhile, and when the page is left.
- * @param place of which there is one in the settings
+ * A text that is being written. It stays when what is saved changes meanwhile, and when its part of the page is left.
+ * @param place of which there is one in the whole page
  * @returns the text, what changes it, and what forgets the change
  */
 export function useTextDraft(place: string, saved: string) {

@@ -19,10 +19,10 @@ NODE := scripts/with-node
 DOCKER ?= docker
 COMPOSE ?= $(shell $(DOCKER) compose version >/dev/null 2>&1 && echo $(DOCKER) compose || echo docker-compose)
 BUILD = $(DOCKER) build $(addprefix --build-arg ,http_proxy https_proxy PIP_INDEX_URL UV_DEFAULT_INDEX) $(DOCKER_BUILD_FLAGS)
-# Timeouts by a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer. One worker more than
-# cores: tests wait a lot.
-WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST = $(BIN)/python -m pytest --timeout=300 --timeout-method=thread -n $(WORKERS) --dist worksteal $(if $(CI),--reruns 1)
+# Timeouts by a thread: a signal cannot end a test that waits for a lock for ever, as of the coverage tracer. Two workers a core: a test
+# waits for three quarters of its time.
+WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+PYTEST = $(BIN)/python -m pytest -p no:langsmith_plugin --timeout=300 --timeout-method=thread -n $(WORKERS) --dist worksteal $(if $(CI),--reruns 1)
 PAGE := packages/app/deerflow_app/gateway/web
 STANDALONE := frontend/build/standalone
 PAGE_SOURCES = $(shell find frontend/src frontend/public -type f -not -name '*.test.*') frontend/next.config.ts frontend/postcss.config.mjs \

@@ -124,8 +124,29 @@ class Runtime(RunObserver):
         self.config_source = config_source
         self.paths = paths
         self.executes = executes
+        self.begun: dict[str, asyncio.Task[None]] = {}
+        """Of an embedded runtime: executions of runs that began with their creation."""
+        self.run_ends = RunEnds()
         self._platforms = platforms
         self._channels = config.channels
+        self._limits = config.runs
+        self._warming_up: asyncio.Task[object] | None = None
+        self._background: list[asyncio.Task[object]] = []
+        self._sending: set[asyncio.Task[None]] = set()
+        self._open(config, database, embedded, extra_middleware)
+        self._serve_people(config)
+        self._execute_runs(config)
+        self._work_beside_runs(embedded=embedded is not None)
+
+    def _open(
+        self,
+        config: AppConfig,
+        database: Database | None,
+        embedded: Workshop | None,
+        extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]],
+    ) -> None:
+        """Agents, the database, and what processes tell each other through it."""
+        paths = self.paths
         self.database = database or Database(
             config.database.location(paths.data_dir, config.origin.project_root),
             direct=config.database.postgres_direct_url,
@@ -134,16 +155,18 @@ class Runtime(RunObserver):
         )
         if embedded is None:
             harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database), offers=OFFERS)
-            self.workshop = Workshop(config_source, harness, extra_middleware=extra_middleware)
+            self.workshop = Workshop(self.config_source, harness, extra_middleware=extra_middleware)
         else:
             self.workshop = embedded
         self.checkpointer: Any = self.workshop.harness.checkpointer
         self._lock, queue, self.notifier = _connections(self.database, config, paths)
-        self.begun: dict[str, asyncio.Task[None]] = {}
-        """Of an embedded runtime: executions of runs that began with their creation."""
         self._queue: RunQueue = _NoQueue(self) if embedded else queue
         self.event_log = EventLog(self.database, self.notifier)
         self.hub = Hub(self.notifier)
+
+    def _serve_people(self, config: AppConfig) -> None:
+        """Threads, and what else people have: one service for each noun."""
+        paths, config_source = self.paths, self.config_source
         self.threads = ThreadService(
             database=self.database,
             paths=paths,
@@ -160,8 +183,7 @@ class Runtime(RunObserver):
         self.usage = UsageService(self.database)
         self.connections = ConnectionService(config_source)
         ask = self.ask = Asker(self.database, self.workshop.harness.models)
-        allow_nets = config.runs.webhook_allow_nets
-        outbound = Outbound(Network("internet", allow_nets=allow_nets), "runs.webhook_allow_nets")
+        outbound = Outbound(Network("internet", allow_nets=config.runs.webhook_allow_nets), "runs.webhook_allow_nets")
         of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
         self.workshop.harness.mcp.connections = of_people
         self.workshop.harness.mcp.pins = Pins(McpPinRepository(self.database))
@@ -176,7 +198,11 @@ class Runtime(RunObserver):
         stop_runs = lambda principal: self.runs.cancel_many(principal)  # noqa: E731
         self.people = PeopleService(self.database, paths, self.threads, stop_runs, self._ring_jobs)
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
-        run_store = RunStore(self.database)
+
+    def _execute_runs(self, config: AppConfig) -> None:
+        """Admission and execution of runs, and their streams."""
+        self._run_store = run_store = RunStore(self.database)
+        self._webhooks = WebhookPolicy(config.runs.webhook_allow_nets)
         self.executor = Executor(
             Parts(
                 database=self.database,
@@ -193,7 +219,6 @@ class Runtime(RunObserver):
             queue=self._queue,
             observer=self,
         )
-        webhooks = WebhookPolicy(allow_nets)
         self.runs = RunService(
             database=self.database,
             runs=run_store,
@@ -203,25 +228,29 @@ class Runtime(RunObserver):
             log=self.event_log,
             queue=self._queue,
             executor=self.executor,
-            uploads_dir=lambda user_id, thread_id: paths.uploads(thread_id, user_id),
+            uploads_dir=lambda user_id, thread_id: self.paths.uploads(thread_id, user_id),
             graph=self.workshop.reader,
             skills=self.workshop.skills,
             prompt=self.workshop.prompt,
-            webhooks=webhooks,
-            config=config_source.acurrent,
+            webhooks=self._webhooks,
+            config=self.config_source.acurrent,
             observer=self,
             admit=self.people.admit,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
-        self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
+
+    def _work_beside_runs(self, *, embedded: bool) -> None:
+        """Background tasks, schedules and retention."""
+        config = self.config_source.acurrent
+        self.documents = DocumentService(self.database, config, self._context_of, self._ring_jobs)
         self.reports = ReportService(self.threads.repository, self._context_of)
         own = {
-            TITLE: TitleJob(self.database, ask, config_source.acurrent, self._title_changed),
+            TITLE: TitleJob(self.database, self.ask, config, self._title_changed),
             DOCUMENT: self.documents,
             **self.capabilities.jobs,
         }
         others = {
-            WEBHOOK: WebhookJob(self._described, webhooks),
+            WEBHOOK: WebhookJob(self._described, self._webhooks),
             CRONS: lambda job: self._scheduler.look(job),
             CRON: lambda job: self._scheduler.fire(job),
             DELETE_THREAD: self._delete_thread,
@@ -231,14 +260,8 @@ class Runtime(RunObserver):
         self._job_grace = 1.0 if embedded else 10.0
         self.jobs = JobWorker(self.database, own if embedded else own | others)
         self._scheduler = Scheduler(self.database, self._start_cron_run, self._ring_jobs)
-        self.crons = CronService(self.database, self.assistants, self._ring_jobs, webhooks=webhooks)
-        self.retention = Retention(self.database, self.threads, paths)
-        self.run_ends = RunEnds()
-        self._run_store = run_store
-        self._limits = config.runs
-        self._warming_up: asyncio.Task[object] | None = None
-        self._background: list[asyncio.Task[object]] = []
-        self._sending: set[asyncio.Task[None]] = set()
+        self.crons = CronService(self.database, self.assistants, self._ring_jobs, webhooks=self._webhooks)
+        self.retention = Retention(self.database, self.threads, self.paths)
 
     async def start(self) -> None:
         """Bring the database up to date, go on with what was left unfinished, and begin to execute."""

@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from tests.support.unpaired_calls import unpaired_calls
 
+from deerflow.agents.agent_parts import slots_of
 from deerflow.agents.factory import in_order
-from deerflow.agents.lead_agent import _slots
 from deerflow.agents.middlewares.base import FusedMiddleware, fuse
 from deerflow.agents.middlewares.view_image_middleware import MAX_IMAGES, images_of_old_turns
 from deerflow.agents.thread_state import merge_messages
@@ -31,7 +31,7 @@ IMAGE = {"image": {"path": "/mnt/user-data/workspace/a.png", "mime_type": "image
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Any:
     harness = Harness.build(AppConfig(models=(ENTRY,)), Paths(tmp_path_factory.mktemp("data")))
-    (fused,) = fuse(in_order(_slots(harness, ENTRY, RunOptions(is_plan_mode=True))))
+    (fused,) = fuse(in_order(slots_of(harness, ENTRY, RunOptions(is_plan_mode=True))))
     yield fused
     asyncio.run(harness.sandbox_provider.shutdown())
 

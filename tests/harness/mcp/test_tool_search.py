@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp_types import Tool
 
-from deerflow.agents.lead_agent import _deferred
+from deerflow.agents.agent_parts import deferred_tools
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
     DeferredToolFilterMiddleware,
     definition,
@@ -122,7 +122,7 @@ def test_a_call_by_call_tool_is_one_of_its_target(args: dict[str, Any], meant: A
 
 def test_tools_are_deferred_from_twenty_on_unless_the_configuration_says_otherwise() -> None:
     tools = agent_tools(("s", Tool(name=f"t{n}", input_schema={})) for n in range(20))
-    assert _deferred(AppConfig(), tools[:19]) == []
-    assert _deferred(AppConfig(), tools) == tools
-    assert _deferred(AppConfig.model_validate({"tool_search": {"enabled": False}}), tools) == []
-    assert _deferred(AppConfig.model_validate({"tool_search": {"enabled": True}}), tools[:1]) == tools[:1]
+    assert deferred_tools(AppConfig(), tools[:19]) == []
+    assert deferred_tools(AppConfig(), tools) == tools
+    assert deferred_tools(AppConfig.model_validate({"tool_search": {"enabled": False}}), tools) == []
+    assert deferred_tools(AppConfig.model_validate({"tool_search": {"enabled": True}}), tools[:1]) == tools[:1]

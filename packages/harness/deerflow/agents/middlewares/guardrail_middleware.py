@@ -1,11 +1,11 @@
-"""Each tool call is judged before it is made; where the judge is not sure, the person decides."""
+"""Judge each tool call before it is made; where the judge is not sure, ask the person."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -34,11 +34,12 @@ from deerflow.agents.middlewares.base import (
     with_replaced,
 )
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
+from deerflow.agents.network_questions import NetworkQuestions
 from deerflow.agents.provenance import foreign_sources, network_of
 from deerflow.agents.transcript import DECISION, NETWORK_DECISION, REFUSED
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
-from deerflow.context import Approvals, RunContext
+from deerflow.context import RunContext
 from deerflow.guardrails import (
     GuardrailDecision,
     GuardrailProvider,
@@ -52,7 +53,6 @@ from deerflow.reflection import resolve_variable
 from deerflow.security.addresses import in_hosts
 from deerflow.storage.provenance import Source
 from deerflow.tools.decorator import COSMETIC
-from deerflow.tools.shell import REFUSED_HOSTS, WANTS_PACKAGES
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +60,6 @@ SHELL = "bash"
 OF_TOOL = "mcp"
 DENIED = GuardrailReason("deerflow.tool_denied", "an administrator has forbidden it")
 NO_PERSON = GuardrailReason("deerflow.unattended", "it needs a person's decision, and this run is not attended")
-NETWORK = "network"
-"""Name of the action of a card that asks whether commands may reach a host."""
 ANSWERED = "The user answered instead of the call, which was not made:"
 
 
@@ -177,75 +175,12 @@ class GuardrailMiddleware(Middleware):
     async def arrivals(self, request: Request) -> list[AnyMessage]:
         """Ask about the hosts that commands of the last step could not reach, before the model goes on, and tell it the decisions."""
         context: Any = request.runtime.context
-        messages = request.state["messages"]
-        hosts, installs = _refused_hosts(messages), _refused_installs(messages)
-        if not (hosts or installs) or not isinstance(context, RunContext) or context.approvals is None:
+        if not isinstance(context, RunContext) or context.approvals is None:
             return []
-        decide = partial(self._host_decided, context, context.approvals, request)
-        texts = [await decide((host,), call_id) for host, call_id in hosts]
-        of_packages = (
-            await context.package_hosts.of(context.sandbox_policy) if installs and context.package_hosts else ()
-        )
-        if of_packages:
-            texts.append(await decide(of_packages, installs, packages=True))
+        questions = NetworkQuestions(context, context.approvals, self.unattended, partial(emit, request.runtime))
         more: dict[str, Any] = {"hide_from_ui": True}
-        named = [(str(uuid4()), text) for text in texts if text]
+        named = [(str(uuid4()), text) for text in await questions.answers(request.state["messages"])]
         return [HumanMessage(text, id=id_, name=NETWORK_DECISION, additional_kwargs=more) for id_, text in named]
-
-    async def _host_decided(
-        self,
-        context: RunContext,
-        approvals: Approvals,
-        request: Request,
-        hosts: tuple[str, ...],
-        call_id: str,
-        *,
-        packages: bool = False,
-    ) -> str:
-        """Return what the person decided about a host that was refused, or those of packages; empty if they need not be asked."""
-        agent, host = context.agent_name or "", " and ".join(hosts)
-
-        async def record(decision: str) -> None:
-            emit(request.runtime, {"type": "guardrail", "tool": NETWORK, "host": host, "decision": decision})
-            await approvals.record(
-                host, decision, asked_by=call_id, agent=agent, tool=NETWORK, code="deerflow.outward", policy_id=None
-            )
-
-        if not waits_for_person(context, self.unattended):
-            await record("deny")
-            return ""
-        value = card(
-            NETWORK,
-            {"host": host} | ({"packages": True} if packages else {}),
-            f"a command wants to install packages from {host}" if packages else f"a command wants to reach {host}",
-            effect=Effect(sends=True, reaches="commands"),
-            destination=host,
-            sources=await context.provenance.sources() if context.provenance is not None else [],
-            asker={"agent": agent, "subagent": context.subagent_name},
-            cosmetic=frozenset(),
-            call_id=None,
-            reason="deerflow.outward",
-            decisions=("approve", "reject"),
-            grants=(),
-        )
-        try:
-            answer = answer_to(value)
-        except GraphInterrupt:
-            # Only now: answers belong to interrupts by their order, so none may be left out that was answered before.
-            if all([await approvals.may_reach(agent, each) for each in hosts]):
-                return ""
-            raise
-        await record(answer["type"])
-        if answer["type"] == "approve":
-            # Once: the answer is played again while the person decides about the next host.
-            for each in hosts:
-                if not await approvals.may_reach(agent, each):
-                    await approvals.let_reach(agent, each)
-            if packages:
-                return f"The user lets this chat install packages, from {host}. Run the command again."
-            return f"The user lets commands reach {host} in this chat. Run the command again if it is still needed."
-        said = str(answer.get("message") or "").strip()
-        return f"The user does not let {'this chat install packages' if packages else f'commands reach {host}'}. {said}".rstrip()
 
     @property
     def _is_off(self) -> bool:
@@ -428,26 +363,6 @@ def _definition(tool: BaseTool, effect: Effect) -> dict[str, Any]:
         "description": tool.description,
         "arguments": sorted(schema.get("properties") or {}),
     }
-
-
-def _refused_hosts(messages: Sequence[Any]) -> list[tuple[str, str]]:
-    """Return the hosts that commands of the last step could not reach, each with the call whose result says so."""
-    found: dict[str, str] = {}
-    for message in reversed(messages):
-        if not isinstance(message, ToolMessage):
-            break
-        found = dict.fromkeys(message.additional_kwargs.get(REFUSED_HOSTS) or (), message.tool_call_id) | found
-    return list(found.items())
-
-
-def _refused_installs(messages: Sequence[Any]) -> str:
-    """Return the call of the last step that could not install packages; empty if there is none."""
-    for message in reversed(messages):
-        if not isinstance(message, ToolMessage):
-            break
-        if isinstance(message.artifact, dict) and message.artifact.get(WANTS_PACKAGES):
-            return message.tool_call_id
-    return ""
 
 
 def _with_edit(result: ToolResult, args: dict[str, Any]) -> ToolResult:

@@ -58,8 +58,8 @@ def huge_directory() -> bytes:
 
 
 NASTY: dict[str, tuple[Callable[[], bytes], str]] = {
-    "no archive": (lambda: b"text", "no ZIP"),
-    "nothing": (lambda: b"", "no ZIP"),
+    "no archive": (lambda: b"text", "isn't a ZIP"),
+    "nothing": (lambda: b"", "isn't a ZIP"),
     "empty": (lambda: archive({}), "empty"),
     "no SKILL.md": (lambda: archive({"good/README.md": "x"}), "no SKILL.md at its top"),
     "deep": (lambda: archive({"a/b/SKILL.md": GOOD}), "no SKILL.md at its top"),

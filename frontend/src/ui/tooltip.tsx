@@ -8,6 +8,8 @@ import { Kbd } from "./kbd";
 import { landmarkOf } from "./landmark";
 
 const Provided = createContext(false);
+/** Milliseconds, and some more. */
+const FADES = 150;
 
 /** Once, around the whole page: a second tooltip then comes without delay. */
 export function TooltipProvider({ children }: { children: ReactNode }) {
@@ -37,7 +39,7 @@ function TooltipContent({ place, className, ...rest }: TooltipContentProps) {
         sideOffset={6}
         collisionPadding={8}
         className={cn(
-          "z-60 flex max-w-72 animate-in items-center gap-2 rounded-md bg-foreground px-2 py-1 text-xs leading-5 text-pretty text-background duration-100 fade-in-0",
+          "z-60 flex max-w-72 animate-in items-center gap-2 rounded-md bg-foreground px-2 py-1 text-xs leading-5 text-pretty text-background duration-100 fade-in-0 data-[state=closed]:animate-out data-[state=closed]:fade-out-0",
           className,
         )}
         {...rest}
@@ -58,31 +60,42 @@ export interface SimpleTooltipProps {
 export function SimpleTooltip({ label, shortcut, side, children }: SimpleTooltipProps) {
   const trigger = useRef<HTMLButtonElement>(null);
   const [open, setOpen] = useState(false);
+  const [dismissed, setDismissed] = useState(false);
   const [place, setPlace] = useState<Element>();
   const onOpenChange = (next: boolean) => {
     if (next && trigger.current) setPlace(landmarkOf(trigger.current));
+    if (next) setDismissed(false);
     setOpen(next);
   };
   useEffect(() => {
     if (!open) return;
     // It is gone before Radix hears of the key, which would keep it from whom it is for: a dialog, a shortcut.
-    const onKey = (event: KeyboardEvent) => event.key === "Escape" && flushSync(() => setOpen(false));
+    // Otherwise it fades: what is removed while the focus moves on makes a dialog take the focus.
+    const onKey = ({ key }: KeyboardEvent) => {
+      if (key !== "Escape") return;
+      flushSync(() => {
+        setDismissed(true);
+        setOpen(false);
+      });
+    };
     window.addEventListener("keydown", onKey, true);
-    return () => window.removeEventListener("keydown", onKey, true);
+    return () => void setTimeout(() => window.removeEventListener("keydown", onKey, true), FADES);
   }, [open]);
   return (
     <Tooltip open={open} onOpenChange={onOpenChange}>
       <TooltipTrigger ref={trigger} asChild>
         {children}
       </TooltipTrigger>
-      <TooltipContent place={place} side={side}>
-        {label}
-        {shortcut && (
-          <Kbd className="border-background/25 bg-background/15 text-background">
-            {shortcutLabel(shortcut)}
-          </Kbd>
-        )}
-      </TooltipContent>
+      {!dismissed && (
+        <TooltipContent place={place} side={side}>
+          {label}
+          {shortcut && (
+            <Kbd className="border-background/25 bg-background/15 text-background">
+              {shortcutLabel(shortcut)}
+            </Kbd>
+          )}
+        </TooltipContent>
+      )}
     </Tooltip>
   );
 }

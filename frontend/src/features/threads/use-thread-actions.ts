@@ -1,5 +1,5 @@
 "use client";
-import { useQueryClient, type InfiniteData, type QueryClient } from "@tanstack/react-query";
+import { notifyManager, useQueryClient, type InfiniteData, type QueryClient } from "@tanstack/react-query";
 import { toast } from "@/ui/toast";
 import { forgetDraft } from "@/lib/drafts";
 import { forgetChoice } from "@/lib/run-settings";
@@ -26,7 +26,8 @@ export function useThreadActions() {
   ) => {
     await client.cancelQueries({ queryKey: keys.threads });
     const before = [listKey, pinnedKey, archivedKey].map((key) => [key, client.getQueryData(key)] as const);
-    show();
+    // At once: a row that is in no list for a moment would lose the focus.
+    notifyManager.batch(show);
     try {
       await work();
     } catch (error) {

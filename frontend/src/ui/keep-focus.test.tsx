@@ -221,3 +221,22 @@ it("goes to the next page itself when the whole page is left, and waits for it",
   await settled();
   expect(focused()).toBe("two");
 });
+
+it("follows a row that moves to another list, past rows of the same name", async () => {
+  const row = (id: string) => (
+    <li key={id} data-entry={id}>
+      <button aria-label="actions">{id}</button>
+    </li>
+  );
+  const lists = (pinned: string[], others: string[]) => (
+    <nav>
+      {pinned.length > 0 && <ul>{pinned.map(row)}</ul>}
+      <ol>{others.map(row)}</ol>
+    </nav>
+  );
+  const { rerender } = render(lists([], ["one", "two"]));
+  screen.getByText("two").focus();
+  rerender(lists(["two"], ["one"]));
+  await settled();
+  expect(document.activeElement?.textContent).toBe("two");
+});

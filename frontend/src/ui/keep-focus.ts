@@ -18,6 +18,8 @@ interface Place {
   /** From its parent upwards. */
   around: readonly Element[];
   name: string;
+  /** Id of the row that it is in (`data-entry`), wherever that moves. */
+  entry: string | null;
 }
 
 export function keepFocus(page: Document): () => void {
@@ -117,16 +119,22 @@ const isElement = (target: unknown): target is HTMLElement => target instanceof 
 function placeOf(element: HTMLElement): Place {
   const around: Element[] = [];
   for (let one = element.parentElement; one; one = one.parentElement) around.push(one);
-  return { element, around, name: nameOf(element) };
+  const entry = element.closest("[data-entry]")?.getAttribute("data-entry") ?? null;
+  return { element, around, name: nameOf(element), entry };
 }
 
 const nameOf = (element: Element) =>
   element.getAttribute("aria-label") ?? element.textContent.trim().slice(0, 80);
 
-/** It, or what was drawn in its place: with the same name, at the same place below what is left of its surroundings. */
-function again({ element, around, name }: Place): HTMLElement | null {
+/** It, or what was drawn in its place: in the same row, or with the same name at the same place below what is left of its surroundings. */
+function again({ element, around, name, entry }: Place): HTMLElement | null {
   if (canFocus(element)) return element;
   if (element.isConnected || !name) return null;
+  const moved = entry && document.querySelector(`[data-entry="${CSS.escape(entry)}"]`);
+  if (moved) {
+    const inside = [...moved.querySelectorAll<HTMLElement>(element.localName)];
+    return inside.find((one) => nameOf(one) === name && canFocus(one)) ?? firstIn(moved);
+  }
   const depth = around.findIndex((one) => one.isConnected);
   if (depth < 0) return null;
   const path = [...around.slice(0, depth).reverse(), element].map((one) => one.localName).join(" > ");

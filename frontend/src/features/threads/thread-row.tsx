@@ -81,7 +81,7 @@ export function ThreadRow(props: ThreadRowProps) {
       </li>
     );
   return (
-    <li className="group/row relative">
+    <li className="group/row relative" data-entry={thread.id}>
       <a
         ref={link}
         href={threadPath(thread.id)}

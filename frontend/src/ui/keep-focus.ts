@@ -130,7 +130,7 @@ const nameOf = (element: Element) =>
 function again({ element, around, name, entry }: Place): HTMLElement | null {
   if (canFocus(element)) return element;
   if (element.isConnected || !name) return null;
-  const moved = entry && document.querySelector(`[data-entry="${CSS.escape(entry)}"]`);
+  const moved = entry && element.ownerDocument.querySelector(`[data-entry="${CSS.escape(entry)}"]`);
   if (moved) {
     const inside = [...moved.querySelectorAll<HTMLElement>(element.localName)];
     return inside.find((one) => nameOf(one) === name && canFocus(one)) ?? firstIn(moved);

@@ -1,4 +1,4 @@
-"""What a model said in a test of its connection, as it is quoted."""
+"""Answers of models that are quoted in tests of their connections."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
+import type { Node } from "./hast";
+
 export const CALLOUTS = ["note", "tip", "important", "warning", "caution"] as const;
 export type CalloutKind = (typeof CALLOUTS)[number];
-
-interface Node {
-  type?: string;
-  value?: string;
-  tagName?: string;
-  properties?: Record<string, unknown>;
-  children?: Node[];
-}
 
 const MARK = /^\[!(\w+)\][ \t]*(?:\n|$)/;
 

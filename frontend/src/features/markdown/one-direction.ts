@@ -1,12 +1,5 @@
 import { directionOf } from "@/lib/direction";
-
-interface Node {
-  type?: string;
-  value?: string;
-  tagName?: string;
-  properties?: Record<string, unknown>;
-  children?: Node[];
-}
+import type { Node } from "./hast";
 
 const WHOLE = new Set(["table", "ul", "ol"]);
 const PARTS = new Set(["th", "td", "li", "ul", "ol"]);

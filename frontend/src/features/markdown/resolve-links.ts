@@ -1,10 +1,5 @@
 import { resolvePath } from "@/lib/files";
-
-interface Node {
-  tagName?: string;
-  properties?: Record<string, unknown>;
-  children?: Node[];
-}
+import type { Node } from "./hast";
 
 /**
  * A rehype plugin: links and pictures that lead to files of the thread get their paths, whether they are relative to the

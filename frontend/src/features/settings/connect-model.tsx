@@ -28,7 +28,7 @@ const ENTRY = `models:
 
 interface ConnectModelProps {
   onlyDemo?: boolean;
-  /** Others are told who connects models. */
+  /** Others read who connects models. */
   isAdmin: boolean;
   /** What an administrator may connect here; null: it is said where that is done. */
   connections: Connection[] | null;

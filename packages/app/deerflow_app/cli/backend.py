@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from deerflow.identity import check_id
 from deerflow_app.cli import Settings
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import one_line
@@ -323,3 +324,13 @@ def _log_file(file: Path) -> logging.Handler:
         return LogFile(file, maxBytes=2 << 20, backupCount=1, encoding="utf-8")
     except OSError:
         return logging.NullHandler()
+
+
+async def existing_thread(
+    client: Client, thread_id: str, remedy: str = "`deerflow`, then /chats, lists the latest ones."
+) -> dict[str, Any]:
+    """Return the state of a thread. Raises Failure if there is none."""
+    state = await client.athread_state(check_id(thread_id, "thread id"))
+    if not state["values"]["messages"] and not state["unfinished"]:
+        raise usage_failure(f"There is no chat {thread_id}.", remedy)
+    return state

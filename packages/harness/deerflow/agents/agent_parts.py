@@ -180,7 +180,7 @@ class AgentParts:
         return [one for one in self.harness.mcp_tools if self._gets_server((one.metadata or {})[SERVER])]
 
     def _own_tools(self) -> list[BaseTool]:
-        """Those for skills, and for changing the agent itself."""
+        """Return tools for skills, and for changing the agent itself."""
         config, is_lead = self.harness.config, self.subagent is None
         tools: list[BaseTool] = []
         if self._has_sandbox and switches.SKILLS not in self.options.switched_off:

@@ -22,7 +22,7 @@ OUTWARD = "deerflow.outward"
 
 @dataclass(frozen=True, slots=True)
 class NetworkQuestions:
-    """Those of a run's last step.
+    """Questions about the last step of a run.
 
     Args:
         approvals: of the thread: hosts that commands may reach.

@@ -18,7 +18,7 @@ _REFRESH = orjson.dumps({"type": "refresh"})
 
 
 class _Subscriber:
-    """A screen. Equal notices are one, however long nobody fetches them."""
+    """A screen. Equal notices are kept once until they are fetched."""
 
     def __init__(self) -> None:
         self.notices: dict[bytes, None] = {}
@@ -68,7 +68,7 @@ class Hub:
                 self._sending = asyncio.get_running_loop().create_task(self._send(self._notifier))
 
     async def subscribe(self, user_id: str, heartbeat: float = 5.0) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """What is published from now on; an empty list after ``heartbeat`` seconds of silence.
+        """Yield what is published from now on; an empty list after ``heartbeat`` seconds of silence.
 
         A slow subscriber gets equal notices once. ``{"type": "refresh"}`` stands for too many, or for what may have been
         missed: everything may have changed.

@@ -22,7 +22,7 @@ LAST_MESSAGE_CHARS = 2000
 
 @dataclass
 class UsageMeter:
-    """What a run used, counted from the messages of its models: every AI message once, by its id.
+    """Usage of a run, counted from the messages of its models: every AI message once, by its id.
 
     ``usage`` is ``{model: {caller: {input_tokens, output_tokens, calls}}}``, with ``cached_tokens`` and ``estimated_calls`` where there
     are some, and ``cost`` and ``currency`` where the model's price is known. Models are those that the configuration names.
@@ -75,7 +75,7 @@ class UsageMeter:
         self._add(cut, usage, LEAD_AGENT)["calls"] += 1
 
     def count_streamed(self, message_id: str, tokens: int, caller: str, entry: str | None) -> None:
-        """What was streamed of an answer that did not come to its end: its call is counted already, if at all."""
+        """Return the streamed part of an answer that was cut: its call is counted already, if at all."""
         if message_id not in self._counted:
             self._counted.add(message_id)
             usage = UsageMetadata(input_tokens=0, output_tokens=tokens, total_tokens=tokens)

@@ -33,7 +33,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class SiteFile:
-    """What lies at an address. Without ``content`` it is a directory, whose address ends with a slash."""
+    """A file at an address. Without ``content`` it is a directory, whose address ends with a slash."""
 
     content: FileContent | None
     network: bool

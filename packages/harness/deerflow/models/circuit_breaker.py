@@ -22,7 +22,7 @@ class CircuitBreaker:
         self._is_probing = False
 
     def admit(self) -> bool:
-        """Whether the provider may be called now. Each admitted call must ``report``."""
+        """Return whether the provider may be called now. Each admitted call must ``report``."""
         if self._failures < self._threshold:
             return True
         if self._is_probing or self._clock() < self._open_until:

@@ -147,7 +147,7 @@ class AssistantRepository:
     async def delete(self, principal: Principal, assistant_id: str) -> None:
         def job(connection: Connection) -> None:
             _get(connection, principal, assistant_id, lock=True)
-            # Not left to the foreign key, which SQLite only heeds when told to.
+            # Not left to the foreign key, which SQLite enforces only if it is switched on.
             connection.execute(delete(assistant_versions).where(assistant_versions.c.assistant_id == assistant_id))
             connection.execute(delete(assistants).where(assistants.c.assistant_id == assistant_id))
 

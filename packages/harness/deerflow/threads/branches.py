@@ -50,7 +50,7 @@ def turns_of(connection: Connection, thread_id: str) -> list[Turn]:
 
 
 def are_joined(recorded: Sequence[Turn]) -> bool:
-    """Whether each turn but the first ones begins exactly where another one ended."""
+    """Return whether each turn but the first ones begins exactly where another one ended."""
     begun = [turn for turn in recorded if turn.before is not None]
     ends = {turn.after for turn in begun}
     return all(turn.before in ends or turn.before == begun[0].before for turn in begun)

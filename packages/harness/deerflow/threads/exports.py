@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def as_markdown(title: str | None, messages: Sequence[AnyMessage], summaries: Mapping[str, Summary]) -> str:
-    """What people and agents said, which tools were called, and where summaries stand for it. Results of tools are left out."""
+    """Return the words of people and agents, the tools that were called, and where summaries stand for them, without results of tools."""
     parts = [f"# {title}"] if title else []
     for message in messages:
         if message.additional_kwargs.get("hide_from_ui"):

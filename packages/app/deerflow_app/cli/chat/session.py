@@ -21,6 +21,7 @@ from rich.text import Text
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.identity import check_id
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
+from deerflow_app.cli.backend import existing_thread
 from deerflow_app.cli.chat.approvals import WAITING, Approvals
 from deerflow_app.cli.chat.files import DEFAULT_OUT, check_files, copy_out, host_path, human_size, thread_folders
 from deerflow_app.cli.chat.transcript import Transcript, model_label
@@ -33,7 +34,7 @@ from deerflow_app.remote import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow_app.cli.backend import Backend, Client, Preparation
+    from deerflow_app.cli.backend import Backend, Preparation
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -93,7 +94,7 @@ class Chat:
         Raises:
             Failure: there is no such thread.
         """
-        state = await existing(self.client, thread_id, "/chats lists the latest ones.")
+        state = await existing_thread(self.client, thread_id, "/chats lists the latest ones.")
         values = state["values"]
         self.begin(thread_id)
         self._remember(values)
@@ -219,16 +220,6 @@ class Command:
 def is_command(line: str) -> bool:
     """Whether a line is meant as a command: one word after the slash, so that a path is still a message."""
     return re.fullmatch(r"/[a-z]+", line.split()[0]) is not None
-
-
-async def existing(
-    client: Client, thread_id: str, remedy: str = "`deerflow`, then /chats, lists the latest ones."
-) -> dict[str, Any]:
-    """The state of a thread. Raises Failure: there is none."""
-    state = await client.athread_state(check_id(thread_id, "thread id"))
-    if not state["values"]["messages"] and not state["unfinished"]:
-        raise usage_failure(f"There is no chat {thread_id}.", remedy)
-    return state
 
 
 async def enter(chat: Chat, line: str) -> bool:

@@ -118,7 +118,7 @@ class TypedAhead:
 
 @contextmanager
 def typed_ahead() -> Generator[list[str]]:
-    """What is typed between two prompts waits for the next one: not echoed, and Enter stays Enter.
+    """Keep what is typed between two prompts for the next one: not echoed, and Enter stays Enter.
 
     A terminal outside a prompt turns Enter into a line feed, which the prompt takes for "another line". Yields the lines that were
     entered before, while the program was starting.

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 
 from deerflow.config import Paths
-from deerflow_app.cli.backend import Preparation, is_demo, open_backend
+from deerflow_app.cli.backend import Preparation, existing_thread, is_demo, open_backend
 from deerflow_app.cli.chat.approvals import Approvals, Approve
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
 from deerflow_app.cli.chat.markdown import Prose
-from deerflow_app.cli.chat.session import COMMANDS, Chat, enter, existing
+from deerflow_app.cli.chat.session import COMMANDS, Chat, enter
 from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usage_line
 from deerflow_app.cli.chat.turn import Outcome, Turn
 from deerflow_app.cli.chat.typed_ahead import typed_ahead
@@ -114,7 +114,7 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
         Failure: there is no thread that is to be continued.
     """
     thread_id = task.thread_id or str(uuid.uuid4())
-    known = (await existing(client, thread_id))["values"]["artifacts"] if task.thread_id else ()
+    known = (await existing_thread(client, thread_id))["values"]["artifacts"] if task.thread_id else ()
     turn = Turn(PlainView(progress), known_artifacts=known)
     result = Result(thread_id)
     try:

@@ -72,7 +72,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 @dataclass(frozen=True, slots=True)
 class Client:
     network: str
-    """Its address; of IPv6 the first half, since whoever has one address has all that begin with it."""
+    """Its address; of IPv6 the first half, since an owner of one address has all that begin with it."""
     is_local: bool
     """It runs on this machine, and no proxy came before it."""
 

@@ -39,7 +39,7 @@ OTHER_NAMES = {
     "websearch": "web_search",
     "todowrite": "write_todos",
 }
-"""What tools are called in skills made for other agents, in lower case, and here."""
+"""Names of tools in skills made for other agents, in lower case, and their names here."""
 _SHELL_WORDS = frozenset(";&|<>$`\n\\(){}")
 """A command with one of these may be several: no pattern for commands allows it."""
 RUN_SCRIPT = run_skill_script_tool.name
@@ -140,7 +140,7 @@ def _is_allowed(call: Mapping[str, Any], allowed: Sequence[str]) -> bool:
 
 
 def _matches(command: str, pattern: str) -> bool:
-    """Whether a command is one of ``git:*``, ``git *`` or ``git status``, and nothing besides."""
+    """Return whether a command is one of ``git:*``, ``git *`` or ``git status``, and nothing besides."""
     if _SHELL_WORDS.intersection(command):
         return False
     prefix = pattern.removesuffix(":*")

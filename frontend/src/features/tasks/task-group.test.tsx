@@ -83,7 +83,7 @@ it("lists many, with how many of them are how, and counts what was deferred", as
   const events = show([call("a"), call("b"), call("c"), call("d"), late]);
   const tree = await screen.findByRole("button", { name: /4 sub-agents/ });
   act(() => events.add([event("task_failed", "a", { status: "failed", error: "No model" })]));
-  expect(tree.textContent).toContain("3 working · 1 failed · 1 deferred");
+  await waitFor(() => expect(tree.textContent).toContain("3 working · 1 failed · 1 deferred"));
   fireEvent.click(tree);
   expect(screen.getAllByRole("listitem")).toHaveLength(4);
   expect(screen.getByText("Failed: No model")).toBeTruthy();

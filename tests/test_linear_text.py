@@ -18,12 +18,12 @@ from deerflow.agents.receipts import claims_of, work_in
 from deerflow.agents.transcript import shortened
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
-from deerflow.features.mcp import _FLAG, _without_values
+from deerflow.features.mcp.service import _FLAG, _without_values
 from deerflow.features.memory.dates import resolved
 from deerflow.features.memory.extraction import Excerpt, learned
 from deerflow.features.memory.own_words import quoted
 from deerflow.features.suggestions import read_suggestions
-from deerflow.features.titles import tidy_title
+from deerflow.features.titles.job import tidy_title
 from deerflow.mcp.wire import mended
 from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deerflow.agents.turn import AS_DATA, render_facts
-from deerflow.capability import Capabilities, Capability, EndedRun, NewTurn
+from deerflow.capability import AskedRun, Capabilities, Capability, EndedRun, NewTurn
 from deerflow.config import AppConfig
 from deerflow.identity import LOCAL_PRINCIPAL
 
@@ -49,8 +49,22 @@ async def test_a_method_that_a_noun_does_not_have_is_never_called():
     made = all_.for_run(LOCAL_PRINCIPAL, "t", "")
     assert list(made) == [Station]
     await all_.turn_left("t")
-    ended = EndedRun(AppConfig(), "", run=None, joined=(), ends_turn=True)  # type: ignore[arg-type]
+    ended = EndedRun(AppConfig(), "", run=None, joined=(), answer="", ends_turn=True)  # type: ignore[arg-type]
     assert all_.run_ended(None, ended) == []  # type: ignore[arg-type]
+    assert all_.run_closed(None, ended.run) == []  # type: ignore[arg-type]
+    await all_.admit(AskedRun(LOCAL_PRINCIPAL))
+
+
+class Office(Capability):
+    name = "station"
+    jobs = {"measure": lambda job: None}  # type: ignore[dict-item]
+    needs_server = True
+
+
+def test_background_tasks_of_servers_are_left_to_them():
+    all_ = Capabilities(Bare(), Office())
+    assert list(all_.jobs()) == ["measure"]
+    assert not all_.jobs(on_server=False)
 
 
 async def test_what_a_noun_records_stands_before_the_message_in_its_own_tag():

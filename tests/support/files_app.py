@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request
 
 from deerflow.config import AppConfig, Paths
 from deerflow.context import RunContext
-from deerflow.features.documents import DocumentService
+from deerflow.features.documents.service import DocumentService
 from deerflow.identity import Principal
 from deerflow.sandbox.converters import Converters
 from deerflow.storage.database import Database

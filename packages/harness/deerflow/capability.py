@@ -56,13 +56,26 @@ class NewTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedRun:
+    """A run, or a schedule of runs, that a client asks for.
+
+    Args:
+        webhook: address to call when the run has ended; None: none.
+    """
+
+    principal: Principal
+    webhook: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run in the transaction that ends it.
+    """A run that was executed, in the transaction that ends it.
 
     Args:
         config: the snapshot now in force.
         agent: as in NewTurn.
         joined: the messages that the run added to its thread.
+        answer: text of the last one of the model.
         ends_turn: its turn came to a good end.
         switched_off: what the person had switched off for it.
     """
@@ -71,6 +84,7 @@ class EndedRun:
     agent: str
     run: Run
     joined: Sequence[BaseMessage]
+    answer: str
     ends_turn: bool
     switched_off: Collection[str] = ()
 
@@ -93,6 +107,12 @@ class Capability:
     """Key of what :meth:`facts` records."""
     jobs: Mapping[str, Callable[[Any], Awaitable[None]]] = MappingProxyType({})
     """Handlers of its background tasks, by kind."""
+    needs_server: ClassVar[bool] = False
+    """Its background tasks are left to servers: a program that embeds DeerFlow does not do them."""
+
+    async def admit(self, asked: AskedRun) -> None:
+        """Raise RequestError if the run may not be, before anything is recorded."""
+        raise NotImplementedError
 
     async def facts(self, turn: NewTurn) -> Mapping[str, Any] | None:
         """Return what to record with the person's message. A text under ``text`` stands before it in requests, in a tag of this
@@ -111,21 +131,39 @@ class Capability:
         """Write what follows from a run, in the transaction that ends it, and return when the first task that it asks for is due."""
         raise NotImplementedError
 
+    def run_closed(self, connection: Connection, run: Run, *, is_undone: bool) -> datetime | None:
+        """Write what follows from the end of any run, also of one that was never executed. Returns as :meth:`run_ended`.
+
+        Args:
+            is_undone: the run is rolled back: its row goes.
+        """
+        raise NotImplementedError
+
 
 class Capabilities:
     """All capabilities, in the order in which they are asked; those without a method are left out of its calls."""
 
     def __init__(self, *given: Capability) -> None:
         self._given = given
-        self.jobs = {kind: handler for each in given for kind, handler in each.jobs.items()}
+        self._admit = self._with(Capability.admit)
         self._facts = self._with(Capability.facts)
         self._for_run = self._with(Capability.for_run)
         self._left = self._with(Capability.turn_left)
         self._ended = self._with(Capability.run_ended)
+        self._closed = self._with(Capability.run_closed)
 
     def _with(self, method: Callable[..., Any]) -> tuple[Capability, ...]:
         name = method.__name__
         return tuple(each for each in self._given if getattr(type(each), name) is not method)
+
+    def jobs(self, *, on_server: bool = True) -> dict[str, Callable[[Any], Awaitable[None]]]:
+        """Return the handlers of all background tasks, by kind."""
+        meant = (each for each in self._given if on_server or not each.needs_server)
+        return {kind: handler for each in meant for kind, handler in each.jobs.items()}
+
+    async def admit(self, asked: AskedRun) -> None:
+        for each in self._admit:
+            await each.admit(asked)
 
     async def facts(self, turn: NewTurn, switched_off: Collection[str] = ()) -> dict[str, Any]:
         """Return what capabilities record with a message, by their names. Those that are switched off record nothing."""
@@ -147,3 +185,6 @@ class Capabilities:
 
     def run_ended(self, connection: Connection, ended: EndedRun) -> list[datetime | None]:
         return [each.run_ended(connection, ended) for each in self._ended]
+
+    def run_closed(self, connection: Connection, run: Run, *, is_undone: bool = False) -> list[datetime | None]:
+        return [each.run_closed(connection, run, is_undone=is_undone) for each in self._closed]

@@ -23,7 +23,7 @@ from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
 from deerflow.features.memory.store import fact_json
 from deerflow.features.offers import OFFERS
-from deerflow.features.usage import By, UsageReport
+from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions

@@ -26,24 +26,27 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.hub import Hub
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Notifier
-from deerflow.features.agents import AgentService
 from deerflow.features.ask import Asker
-from deerflow.features.assistants import AssistantService
-from deerflow.features.connections import ConnectionService
-from deerflow.features.documents import DOCUMENT, DocumentService
-from deerflow.features.mcp import McpService
+from deerflow.features.assistants.agents import AgentService
+from deerflow.features.assistants.service import AssistantService
+from deerflow.features.connections.service import ConnectionService
+from deerflow.features.documents.service import DocumentService
+from deerflow.features.mcp.service import McpService
 from deerflow.features.memory import Memory, MemoryService
 from deerflow.features.offers import OFFERS, all_tools
-from deerflow.features.people import PERSON, SUSPENDED, PeopleService
+from deerflow.features.people.service import PeopleService
 from deerflow.features.personal_data import PersonalData
 from deerflow.features.reports import ReportService
 from deerflow.features.retention import Retention, RetentionPolicy
+from deerflow.features.schedules.scheduler import Scheduler
+from deerflow.features.schedules.service import CronService
 from deerflow.features.site import SiteService
 from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
-from deerflow.features.titles import TITLE, TitleJob
-from deerflow.features.usage import UsageService
-from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
+from deerflow.features.titles import Titles
+from deerflow.features.titles.job import TitleJob
+from deerflow.features.usage.service import UsageService
+from deerflow.features.webhooks import WebhookPolicy, Webhooks
 from deerflow.files.artifacts import read_artifact
 from deerflow.files.content import file_requests
 from deerflow.files.versions import record_run
@@ -53,7 +56,6 @@ from deerflow.mcp.connections import McpConnections
 from deerflow.mcp.pins import Pins
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.attempt import Parts
-from deerflow.runs.crons import CronService
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.protocol_stream import ProtocolStreams
@@ -70,7 +72,6 @@ from deerflow.storage.mcp import McpConnectionRepository, McpPinRepository
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
-from deerflow.tasks.crons import CRON, CRONS, Scheduler
 from deerflow.tasks.jobs import Job, JobWorker
 from deerflow.tasks.queue import Execute, Interrupt, LocalQueue, RunQueue
 from deerflow.threads.feedback import FeedbackRepository
@@ -191,18 +192,28 @@ class Runtime(RunObserver):
         self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, all_tools)
-        self.capabilities = Capabilities(Memory(self.memory))
         self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.personal_data = PersonalData(self.database, paths, self.threads, self.memory, self.agents)
         stop_runs = lambda principal: self.runs.cancel_many(principal)  # noqa: E731
         self.people = PeopleService(self.database, paths, self.threads, stop_runs, self._ring_jobs)
         self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
+        self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
+        self.reports = ReportService(self.threads.repository, self._context_of)
+        self._scheduler = Scheduler(self.database, self._start_cron_run, self._ring_jobs)
+        self.capabilities = Capabilities(
+            self.people,
+            Webhooks(WebhookPolicy(config.runs.webhook_allow_nets), self._described),
+            Memory(self.memory),
+            Titles(TitleJob(self.database, ask, config_source.acurrent, self._title_changed)),
+            self.documents,
+            self._scheduler,
+        )
+        self.crons = CronService(self.database, self.assistants, self._ring_jobs, capabilities=self.capabilities)
 
     def _execute_runs(self, config: AppConfig) -> None:
         """Admission and execution of runs, and their streams."""
         self._run_store = run_store = RunStore(self.database)
-        self._webhooks = WebhookPolicy(config.runs.webhook_allow_nets)
         self.executor = Executor(
             Parts(
                 database=self.database,
@@ -211,7 +222,7 @@ class Runtime(RunObserver):
                 agents=self.workshop,
                 store=self.store.of,
                 capabilities=self.capabilities,
-                custom_agents=self.agents,
+                save_agent=self.agents.save,
                 timeout=config.runs.timeout_seconds,
             ),
             self._lock,
@@ -224,7 +235,8 @@ class Runtime(RunObserver):
             runs=run_store,
             threads=self.threads.repository,
             transcript=self.threads.transcript,
-            assistants=self.assistants,
+            capabilities=self.capabilities,
+            resolve=self.assistants.merged,
             log=self.event_log,
             queue=self._queue,
             executor=self.executor,
@@ -232,35 +244,16 @@ class Runtime(RunObserver):
             graph=self.workshop.reader,
             skills=self.workshop.skills,
             prompt=self.workshop.prompt,
-            webhooks=self._webhooks,
             config=self.config_source.acurrent,
             observer=self,
-            admit=self.people.admit,
         )
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
 
     def _work_beside_runs(self, *, embedded: bool) -> None:
-        """Background tasks, schedules and retention."""
-        config = self.config_source.acurrent
-        self.documents = DocumentService(self.database, config, self._context_of, self._ring_jobs)
-        self.reports = ReportService(self.threads.repository, self._context_of)
-        own = {
-            TITLE: TitleJob(self.database, self.ask, config, self._title_changed),
-            DOCUMENT: self.documents,
-            **self.capabilities.jobs,
-        }
-        others = {
-            WEBHOOK: WebhookJob(self._described, self._webhooks),
-            CRONS: lambda job: self._scheduler.look(job),
-            CRON: lambda job: self._scheduler.fire(job),
-            DELETE_THREAD: self._delete_thread,
-            PERSON: self.people.clear,
-            SUSPENDED: self.people.stop,
-        }
+        """Background tasks and retention."""
+        deletions = {} if embedded else {DELETE_THREAD: self._delete_thread}
         self._job_grace = 1.0 if embedded else 10.0
-        self.jobs = JobWorker(self.database, own if embedded else own | others)
-        self._scheduler = Scheduler(self.database, self._start_cron_run, self._ring_jobs)
-        self.crons = CronService(self.database, self.assistants, self._ring_jobs, webhooks=self._webhooks)
+        self.jobs = JobWorker(self.database, self.capabilities.jobs(on_server=not embedded) | deletions)
         self.retention = Retention(self.database, self.threads, self.paths)
 
     async def start(self) -> None:
@@ -315,7 +308,7 @@ class Runtime(RunObserver):
     def channels(self) -> Channels:
         """Chat channels. They are put together when they are used first: a program without them does not import them."""
         from deerflow.features.channels.assembly import assemble
-        from deerflow.runs.channels import ChannelRuns
+        from deerflow.features.channels.runs import ChannelRuns
 
         return assemble(
             database=self.database,

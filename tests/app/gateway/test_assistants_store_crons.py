@@ -16,12 +16,12 @@ from langgraph_sdk.client import LangGraphClient
 
 from deerflow.agents import create_deerflow_agent
 from deerflow.config import AppConfig, Paths
-from deerflow.features.agents import AgentService
-from deerflow.features.assistants import LEAD_AGENT_ID, AssistantService
+from deerflow.features.assistants.agents import AgentService
+from deerflow.features.assistants.service import LEAD_AGENT_ID, AssistantService
+from deerflow.features.schedules.service import CronService
 from deerflow.features.store import StoreService
 from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
-from deerflow.runs.crons import CronService
 from deerflow.storage.database import Database
 from deerflow_app.gateway.http import errors
 from deerflow_app.gateway.routes import assistants, crons, current_principal, current_runtime, store

@@ -120,7 +120,7 @@ async def test_people_see_their_own_and_administrators_everyones(gateway: Gatewa
     who = [(await client.get("/api/v1/auth/me")).json()["id"] for client in (gateway.admin, gateway.user)]
     for user_id, usage in ((who[0], counted), (who[1], counted), (who[1], other)):
         await database.write(lambda connection, u=user_id, usage=usage: add_usage(connection, u, "lead_agent", usage))
-    from deerflow.features.usage import UsageService
+    from deerflow.features.usage.service import UsageService
 
     gateway.runtime.usage = UsageService(database)
     mine = (await gateway.user.get("/api/usage")).json()

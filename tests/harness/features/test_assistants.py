@@ -11,11 +11,11 @@ from sqlalchemy import func, insert, select
 from deerflow.agents import create_deerflow_agent
 from deerflow.config import AppConfig, Paths
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
-from deerflow.features.agents import AgentService
-from deerflow.features.assistants import LEAD_AGENT_ID, AssistantChanges, AssistantRequest, AssistantService
+from deerflow.features.assistants.agents import AgentService
+from deerflow.features.assistants.rows import AssistantQuery
+from deerflow.features.assistants.service import LEAD_AGENT_ID, AssistantChanges, AssistantRequest, AssistantService
 from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
-from deerflow.storage.assistants import AssistantQuery
 from deerflow.storage.database import Database
 from deerflow.storage.tables import assistant_versions, threads, utc_now
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.features.checks import ANSWER_CHARACTERS, quoted
+from deerflow.features.connections.checks import ANSWER_CHARACTERS, quoted
 
 
 @pytest.mark.parametrize(

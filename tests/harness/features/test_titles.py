@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 
 from deerflow.config import AppConfig
 from deerflow.features.ask import Asker
-from deerflow.features.titles import TITLE, TitleJob, enqueue_title, tidy_title
+from deerflow.features.titles.job import TITLE, TitleJob, enqueue_title, tidy_title
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 from deerflow.storage.database import Database

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from deerflow.errors import InvalidRequestError, NotFoundError
-from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy, enqueue_webhook
+from deerflow.features.webhooks.job import WEBHOOK, WebhookJob, WebhookPolicy, enqueue_webhook
 from deerflow.identity import Principal
 from deerflow.security import outbound
 from deerflow.storage.database import Database

@@ -11,7 +11,7 @@ import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text
 from tests.harness.runs.run_house import ME, ended, say, thread
 
-from deerflow.features.titles import TITLE
+from deerflow.features.titles.job import TITLE
 from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
 from deerflow.tasks.jobs import next_due

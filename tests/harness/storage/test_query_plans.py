@@ -13,16 +13,16 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from deerflow.accounts import TokenRepository, UserRepository
+from deerflow.features.assistants.rows import AssistantQuery, AssistantRepository
+from deerflow.features.schedules.rows import CronQuery, CronRepository
 from deerflow.features.store import DatabaseStore
-from deerflow.features.usage import UsageService
+from deerflow.features.usage.service import UsageService
 from deerflow.identity import Principal
-from deerflow.storage.assistants import AssistantQuery, AssistantRepository
 from deerflow.storage.database import Database
 from deerflow.storage.errors import TooSlowError
 from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch, index
 from deerflow.storage.threads import ThreadFilter, ThreadRepository
-from deerflow.tasks.crons import CronQuery, CronRepository
 from deerflow.threads.feedback import FeedbackRepository
 
 ME, ADMIN = Principal("me"), Principal("admin", role="admin")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deerflow.errors import InvalidRequestError
-from deerflow.tasks.schedules import next_due
+from deerflow.features.schedules.times import next_due
 
 BERLIN = "Europe/Berlin"
 

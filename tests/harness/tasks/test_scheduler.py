@@ -11,15 +11,16 @@ from sqlalchemy import delete, insert, select
 
 from deerflow.config import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, UnavailableError
-from deerflow.features.agents import AgentService
-from deerflow.features.assistants import LEAD_AGENT_ID, AssistantService
+from deerflow.features.assistants.agents import AgentService
+from deerflow.features.assistants.service import LEAD_AGENT_ID, AssistantService
+from deerflow.features.schedules.rows import CRONS, CronQuery
+from deerflow.features.schedules.scheduler import CRON, LOOK_AGAIN, Scheduler
+from deerflow.features.schedules.service import CronChanges, CronRequest, CronService
 from deerflow.identity import Principal
-from deerflow.runs.crons import CronChanges, CronRequest, CronService
 from deerflow.storage.database import Database
 from deerflow.storage.tables import jobs as job_table
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.tasks import jobs
-from deerflow.tasks.crons import CRON, CRONS, LOOK_AGAIN, CronQuery, Scheduler
 from deerflow.tasks.jobs import HopelessError, JobWorker
 
 ALICE, BOB = Principal("alice"), Principal("bob")

@@ -18,7 +18,7 @@ from deerflow_app.remote import Connection, RefusedError, get_once
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow.features.usage import UsageReport
+    from deerflow.features.usage.service import UsageReport
     from deerflow.runs.timeline import Timeline
 
 PATIENCE = 60.0

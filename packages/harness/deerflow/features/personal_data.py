@@ -20,7 +20,7 @@ from deerflow.accounts import UserRepository
 from deerflow.config import Paths
 from deerflow.config.paths import VIRTUAL_ROOT
 from deerflow.errors import NotFoundError
-from deerflow.features.agents import AgentService
+from deerflow.features.assistants.agents import AgentService
 from deerflow.features.memory import MemoryService
 from deerflow.files.artifacts import pieces_off_loop, thread_members
 from deerflow.files.zip_stream import ZipStream

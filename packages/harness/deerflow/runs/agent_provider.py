@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
-    from deerflow.features.checks import Check
     from deerflow.sandbox.converters import Converters
     from deerflow.sandbox.interface import SandboxProvider
 
@@ -124,15 +123,10 @@ class Workshop:
         model = self._kept().models.kept(config, model_name)
         return rest_of(endpoint_of(model), self.harness.breakers, self.harness.gates) if model is not None else None
 
-    async def try_model(self, config: AppConfig, model_name: str) -> Check:
-        """Ask a model for one word, also while runs do not call it; they do again if it answers. Raises ValueError: no model has this name."""
-        from deerflow.features.checks import check_model
-
-        check = await check_model(self.harness.models, config, model_name)
-        model = self._kept().models.kept(config, model_name)
-        if check.ok and model is not None:
+    def let_call(self, config: AppConfig, model_name: str) -> None:
+        """Let runs call a model again that they left alone for a while."""
+        if (model := self._kept().models.kept(config, model_name)) is not None:
             wake(endpoint_of(model), self.harness.breakers, self.harness.gates)
-        return replace(check, rest=self.rest_of(config, model_name))
 
     async def skills(self, principal: Principal) -> SkillSet:
         """All skills that the person has now."""

@@ -77,7 +77,7 @@ from deerflow.threads.task_transcripts import TaskTranscripts, keep
 from deerflow.tracing import RunFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
     from langgraph.store.base import BaseStore
     from sqlalchemy import Connection
@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.config.schema import SpendingConfig
     from deerflow.events.log import EventLog, EventWriter
-    from deerflow.features.agents import AgentService
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
     from deerflow.tracing.spans import Trace
@@ -127,7 +126,7 @@ class Parts:
     agents: Workshop
     store: Callable[[Principal], BaseStore]
     capabilities: Capabilities
-    custom_agents: AgentService
+    save_agent: Callable[[Principal, str | None, Mapping[str, Any], str], Awaitable[str]]
     timeout: float | None
 
 
@@ -393,7 +392,7 @@ class Attempt:
         return spec
 
     async def _save_agent(self, principal: Principal, name: str | None, changes: Mapping[str, Any]) -> str:
-        return await self.parts.custom_agents.save(principal, name, changes, self.run.thread_id)
+        return await self.parts.save_agent(principal, name, changes, self.run.thread_id)
 
     def _facts(self, spec: RunSpec) -> RunFacts:
         run = self.run
@@ -649,10 +648,11 @@ class Attempt:
         delivered = [message.id or "" for message in self._joined if isinstance(message, HumanMessage)]
         left: list[tuple[str | None, datetime | None]] = []
         transcripts = await self._transcripts()
-        config, joined = self.parts.agents.harness.config, self._joined
+        config, joined, capabilities = self.parts.agents.harness.config, self._joined, self.parts.capabilities
         ended = None
         if (spec := self.spec) is not None:
-            ended = EndedRun(config, spec.agent, run, joined, ending.ends_turn, spec.options.switched_off)
+            answer, off = ending.last_ai_message or "", spec.options.switched_off
+            ended = EndedRun(config, spec.agent, run, joined, answer, ending.ends_turn, off)
 
         def close(connection: Connection) -> bool:
             left.clear()
@@ -661,13 +661,13 @@ class Attempt:
                 return False
             if self._is_rolled_back(outcome):
                 undone = replace(run, status=ending.status, stop_reason=ending.stop_reason, ended_at=utc_now())
-                due = finalize.enqueue_follow_up(connection, undone, undone=True)
+                due = finalize.follow_up_closed(connection, undone, capabilities, is_undone=True)
                 delete_run(connection, run.run_id)
                 if run.turn == run.run_id:
                     forget_turn(connection, run.turn)
             else:
                 keep(connection, transcripts)
-                due = finalize.follow_up(connection, run, ending, self._joined, self.parts.capabilities, ended)
+                due = finalize.follow_up(connection, run, self._joined, capabilities, ended)
             left.append((next_pending(connection, run.thread_id), due))
             return True
 

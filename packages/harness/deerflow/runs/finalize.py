@@ -13,21 +13,16 @@ from langgraph.graph import END
 
 from deerflow.agents.middlewares.base import CAUSE, ToolFailure, cause_of
 from deerflow.agents.receipts import Check
-from deerflow.agents.transcript import CHECKS, is_person
+from deerflow.agents.transcript import CHECKS
 from deerflow.capability import Capabilities, EndedRun
-from deerflow.features.titles import enqueue_title
-from deerflow.features.webhooks import enqueue_webhook
-from deerflow.identity import Principal
 from deerflow.runs.json_answer import problem_of
-from deerflow.runs.timeline import run_json
 from deerflow.sandbox.interface import Sandbox, SandboxError
 from deerflow.storage import search as message_search
-from deerflow.storage.runs import Ending, Run, first_words, is_first_good_turn
+from deerflow.storage.runs import Run
 from deerflow.storage.tables import utc_now
-from deerflow.storage.threads import TEMPORARY, set_title, shortened
-from deerflow.storage.threads import find as find_thread
+from deerflow.storage.threads import TEMPORARY
 from deerflow.tasks.jobs import enqueue
-from deerflow.threads.checkpoint import is_unfinished, provisional_title
+from deerflow.threads.checkpoint import is_unfinished
 from deerflow.tools.shell import cut_short
 
 if TYPE_CHECKING:
@@ -45,8 +40,6 @@ PATIENCE = 10.0
 DELETE_THREAD = "delete_thread"
 """The task that removes a thread which was made for one run only."""
 KEPT_FOR_READERS = timedelta(minutes=5)
-TITLE_AFTER = timedelta(seconds=2)
-"""How long the thread's first good turn is over before the model is asked for a title; until then the provisional one stands."""
 
 CHECKS_FAILED = "checks_failed"
 """``stop_reason`` of runs whose last round of checks failed."""
@@ -182,12 +175,11 @@ def correction(checks: Sequence[Check]) -> HumanMessage:
 def follow_up(
     connection: Connection,
     run: Run,
-    ending: Ending,
     joined: Sequence[BaseMessage],
     capabilities: Capabilities,
     ended: EndedRun | None,
 ) -> datetime | None:
-    """Make the run's messages findable, name its thread, and enqueue the tasks that follow, in the transaction that ends it.
+    """Make the run's messages findable and enqueue the tasks that follow, in the transaction that ends it.
 
     Args:
         joined: the messages that the run added to its thread.
@@ -198,56 +190,23 @@ def follow_up(
     """
     if not run.kwargs.get(TEMPORARY):
         message_search.index(connection, run.thread_id, run.user_id, joined)
-    people = [message for message in joined if is_person(message)]
-    title = provisional_title(people[0]) if people else ""
-    named = bool(title) and set_title(connection, run.thread_id, title, only_if_missing=True)
-    dues = [enqueue_follow_up(connection, run)]
+    dues = [follow_up_closed(connection, run, capabilities)]
     if ended is not None:
         dues += capabilities.run_ended(connection, ended)
-    if ending.ends_turn and is_first_good_turn(connection, run):
-        begun = people[0].text if people else ""
-        if not named or run.turn != run.run_id:
-            begun = first_words(connection, run.thread_id, run.turn) or begun
-        first = begun if named else _first_words_if_title(connection, run)
-        if begun and first:
-            dues.append(_ask_for_title(connection, run, begun, first, ending.last_ai_message or ""))
     return min(filter(None, dues), default=None)
 
 
-def _first_words_if_title(connection: Connection, run: Run) -> str | None:
-    """How the thread's first message begins, if the thread is still called so. None: the person has named it."""
-    first, thread = first_words(connection, run.thread_id), find_thread(connection, run.thread_id)
-    provisional = shortened(provisional_title(HumanMessage(first))) if first else None
-    return first if thread is not None and thread.title in (None, provisional) else None
-
-
-def _ask_for_title(connection: Connection, run: Run, begun: str, first: str, answer: str) -> datetime:
-    """The first turn that comes to a good end names the thread.
+def follow_up_closed(
+    connection: Connection, run: Run, capabilities: Capabilities, *, is_undone: bool = False
+) -> datetime | None:
+    """Enqueue what follows from the end of any run, also of one that was never executed. Return when it is due, if at all.
 
     Args:
-        begun: how the turn begins.
-        first: how the thread does.
+        is_undone: its row goes.
     """
-    due = utc_now() + TITLE_AFTER
-    principal = Principal(run.user_id, source="internal")
-    texts = {"user_text": begun, "assistant_text": answer, "first_text": first}
-    enqueue_title(connection, principal, run.thread_id, **texts, due_at=due)
-    return due
-
-
-def enqueue_follow_up(connection: Connection, run: Run, *, undone: bool = False) -> datetime | None:
-    """Enqueue what follows from the end of any run, also of one that never began. Return when it is due, if at all.
-
-    Args:
-        undone: its row goes.
-    """
-    principal, now = Principal(run.user_id, source="internal"), utc_now()
-    webhook = run.kwargs["request"].get("webhook")
-    if webhook:
-        shown = {**run_json(run), "values": {}} if undone else None
-        enqueue_webhook(connection, principal, run.run_id, webhook, undone=shown)
+    dues = capabilities.run_closed(connection, run, is_undone=is_undone)
     if run.kwargs.get("delete_thread"):
-        payload = {"user_id": run.user_id}
-        enqueue(connection, DELETE_THREAD, run.thread_id, payload, due_at=now + KEPT_FOR_READERS)
-        return now if webhook else now + KEPT_FOR_READERS
-    return now if webhook else None
+        due = utc_now() + KEPT_FOR_READERS
+        enqueue(connection, DELETE_THREAD, run.thread_id, {"user_id": run.user_id}, due_at=due)
+        dues.append(due)
+    return min(filter(None, dues), default=None)

@@ -17,18 +17,17 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.utils.uuid import uuid7
 
 from deerflow.agents.run_options import run_options
+from deerflow.capability import AskedRun, Capabilities
 from deerflow.config import AppConfig
 from deerflow.config.agents import AgentConfig
 from deerflow.config.switches import KEY as SWITCHED_OFF
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
 from deerflow.events.store import RunEvent, read_page
-from deerflow.features.assistants import LEAD_AGENT_ID
-from deerflow.features.webhooks import WebhookPolicy
 from deerflow.identity import Principal
 from deerflow.models.factory import find_model
 from deerflow.runs.executor import Executor, RunObserver
-from deerflow.runs.finalize import enqueue_follow_up
+from deerflow.runs.finalize import follow_up_closed
 from deerflow.runs.json_answer import check_schema
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
 from deerflow.runs.timeline import Timeline, goes_on, timeline
@@ -47,7 +46,6 @@ from deerflow.threads.transcript import TranscriptView, owned_run
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
     from deerflow.events.log import EventLog
-    from deerflow.features.assistants import AssistantService
     from deerflow.tasks.queue import RunQueue
 
 FIRST_MESSAGE_CHARS = 2000
@@ -63,7 +61,7 @@ class RunService:
     queue: gets every run that may begin or must stop.
     executor: of this process.
     observer: learns of each run that is new or was asked to stop.
-    admit: raises RequestError for a person who may start none.
+    resolve: returns a request with all that its assistant is configured with, and the custom agent that it means.
     uploads_dir: where a thread's uploads lie, by user id and thread id.
     skills: those that a person may name in a message.
     prompt: that of an MCP server which a message of a person calls.
@@ -73,7 +71,6 @@ class RunService:
     runs: RunStore
     threads: ThreadRepository
     transcript: TranscriptView
-    assistants: AssistantService
     log: EventLog
     queue: RunQueue
     executor: Executor
@@ -81,10 +78,10 @@ class RunService:
     graph: Callable[[], Awaitable[Agent]]
     skills: Callable[[Principal], Awaitable[SkillSet]]
     prompt: Callable[[Principal, str], Awaitable[Mapping[str, str] | None]]
-    webhooks: WebhookPolicy
+    capabilities: Capabilities
+    resolve: Callable[[Principal, RunRequest], Awaitable[tuple[RunRequest, AgentConfig | None]]]
     config: Callable[[], Awaitable[AppConfig]]
     observer: RunObserver
-    admit: Callable[[Principal], Awaitable[None]]
 
     async def start(
         self, principal: Principal, request: RunRequest, *, thread_id: str | None = None, run_id: str | None = None
@@ -101,59 +98,37 @@ class RunService:
             ConflictError: the thread has an active run and the strategy is ``reject``.
             ForbiddenError: the person is suspended.
         """
-        await self.admit(principal)
+        await self.capabilities.admit(AskedRun(principal, request.webhook))
         check_unicode(request)
         check_ids(request, thread_id)
         if run_id is not None and (known := await self.runs.find(run_id)) is not None:
             return owned_run(known, principal, run_id, thread_id)
-        if request.webhook is not None:
-            self.webhooks.check(request.webhook)
-        for check in request.checks:
-            if check.answer_schema is not None:
-                await asyncio.to_thread(check_schema, check.answer_schema)
-        request, agent = await self._resolved(principal, request)
+        request, agent = await self.resolve(principal, await _checked(request))
         options = run_options(request.configurable(), agent)
         if options.model_name is not None:
             find_model(await self.config(), options.model_name)
-        if isinstance(request.input, dict):
-            given = without_computed(request.input, principal.user_id)
-            visible_input(given)
-            request = request.model_copy(update={"input": given})
-        if request.command is not None:
-            visible_input(request.command.changes())
-        messages = _messages(request)
-        people = [message for message in messages if isinstance(message, HumanMessage)]
-        kwargs: dict[str, Any] = {
-            "request": request.model_dump(mode="json", exclude_none=True),
-            "role": principal.role,
-            "agent": agent.model_dump(mode="json", exclude_defaults=True) if agent is not None else None,
-            "message_ids": [message.id for message in messages],
-            TURNS: [message.id for message in people],
-            "fork_from": request.fork_from,
-        }
-        kwargs, metadata = storable(kwargs), storable(request.metadata or {})
+        request = _with_input(request, principal)
         if request.fork_from is not None:
             await self._check_checkpoint(principal, thread_id, request.fork_from)
+        messages = _messages(request)
         thread, goes_with_run = await self._thread(principal, request, thread_id)
         options = options.without(thread.switched_off)
-        if off := options.switched_off:
-            kwargs["request"].setdefault("context", {})[SWITCHED_OFF] = list(off)
+        kwargs = _kwargs(principal, request, agent, messages, options.switched_off)
         if thread.temporary:
             kwargs[TEMPORARY] = True
-        due_at = utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None
-        joins = {"trace_id": request.traceparent[3:35]} if request.traceparent else {}
+        people = [message for message in messages if isinstance(message, HumanMessage)]
         new = NewRun(
             run_id=run_id or str(uuid7()),
             thread_id=thread.thread_id,
             user_id=principal.user_id,
             assistant_id=request.assistant_id,
             kwargs=kwargs | {"delete_thread": goes_with_run},
-            metadata=metadata,
+            metadata=storable(request.metadata or {}),
             strategy=request.multitask_strategy,
             model_name=options.model_name,
-            due_at=due_at,
+            due_at=utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None,
             first_human_message=people[0].text[:FIRST_MESSAGE_CHARS] if people else None,
-            **joins,
+            **({"trace_id": request.traceparent[3:35]} if request.traceparent else {}),
         )
         spec = RunSpec(
             request=RunRequest.model_validate(kwargs["request"]),
@@ -361,35 +336,6 @@ class RunService:
 
     # parts ------------------------------------------------------------------------------------------------------------
 
-    async def _resolved(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, AgentConfig | None]:
-        """The request with what its assistant is configured with, what the request says itself counts more; and its custom agent."""
-        assistant, own = await self.assistants.resolve(principal, request.assistant_id)
-        config = {**(assistant.config or {}), **(request.config or {})}
-        configurable = {
-            **((assistant.config or {}).get("configurable") or {}),
-            **((request.config or {}).get("configurable") or {}),
-        }
-        context = {**(assistant.context or {}), **(request.context or {})}
-        merged = request.model_copy(
-            update={
-                "assistant_id": assistant.assistant_id,
-                "config": {**config, "configurable": configurable},
-                "context": context,
-            }
-        )
-        given = merged.configurable()
-        if not (name := given.get("agent_name")) or (own is not None and own.name == name):
-            return merged, own
-        try:
-            assistant_id, agent = await self.assistants.agent(principal, str(name))
-        except InvalidRequestError:
-            if given.get("is_bootstrap") is True:
-                return merged, None  # it is to be
-            raise
-        if assistant.assistant_id == LEAD_AGENT_ID:
-            merged = merged.model_copy(update={"assistant_id": assistant_id})
-        return merged, agent
-
     async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[Thread, bool]:
         """The run's thread, and whether it goes with the run."""
         if thread_id is None:
@@ -435,7 +381,7 @@ class RunService:
             if not run.closed:
                 await self.queue.defer(run.run_id, run.thread_id)
             else:
-                due = await self.database.write(lambda connection: enqueue_follow_up(connection, run))  # noqa: B023
+                due = await self.database.write(follow_up_closed, run, self.capabilities)
                 if due is not None:
                     self.observer.tasks_enqueued(due)
             await self.log.notify(run.thread_id)
@@ -448,6 +394,48 @@ class RunService:
     async def _has_ended(self, run_id: str) -> bool:
         run = await self.runs.find(run_id)
         return run is None or run.ended
+
+
+async def _checked(request: RunRequest) -> RunRequest:
+    """Return the request, whose schemas of answers are schemas. Raises InvalidRequestError."""
+    for check in request.checks:
+        if check.answer_schema is not None:
+            await asyncio.to_thread(check_schema, check.answer_schema)
+    return request
+
+
+def _with_input(request: RunRequest, principal: Principal) -> RunRequest:
+    """Return the request without values that only agents compute. Raises InvalidRequestError for what no client may set."""
+    if request.command is not None:
+        visible_input(request.command.changes())
+    if not isinstance(request.input, dict):
+        return request
+    given = without_computed(request.input, principal.user_id)
+    visible_input(given)
+    return request.model_copy(update={"input": given})
+
+
+def _kwargs(
+    principal: Principal,
+    request: RunRequest,
+    agent: AgentConfig | None,
+    messages: Sequence[AnyMessage],
+    switched_off: Sequence[str],
+) -> dict[str, Any]:
+    """Return what the run's row keeps of the request."""
+    kwargs = storable(
+        {
+            "request": request.model_dump(mode="json", exclude_none=True),
+            "role": principal.role,
+            "agent": agent.model_dump(mode="json", exclude_defaults=True) if agent is not None else None,
+            "message_ids": [message.id for message in messages],
+            TURNS: [message.id for message in messages if isinstance(message, HumanMessage)],
+            "fork_from": request.fork_from,
+        }
+    )
+    if switched_off:
+        kwargs["request"].setdefault("context", {})[SWITCHED_OFF] = list(switched_off)
+    return kwargs
 
 
 def _messages(request: RunRequest) -> Sequence[AnyMessage]:

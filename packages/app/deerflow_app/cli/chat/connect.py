@@ -13,7 +13,7 @@ from deerflow_app.cli.terminal import clean
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource
-    from deerflow.features.connections import Connection, ConnectionService, Trial
+    from deerflow.features.connections.service import Connection, ConnectionService, Trial
     from deerflow_app.cli.chat.transcript import Transcript
 
 OWNER = Principal(LOCAL_PRINCIPAL.user_id, role="admin", source="internal")
@@ -24,7 +24,7 @@ async def connect(transcript: Transcript, source: ConfigSource) -> None:
 
     Raises Failure where config.yaml lists the models, or the key does not work.
     """
-    from deerflow.features.connections import ConnectionService
+    from deerflow.features.connections.service import ConnectionService
 
     service = ConnectionService(source)
     found = await service.all(OWNER)
@@ -55,7 +55,7 @@ async def _try(transcript: Transcript, service: ConnectionService, provider: Con
 
 
 async def _trial(service: ConnectionService, provider: Connection) -> Trial:
-    from deerflow.features.connections import Trial
+    from deerflow.features.connections.service import Trial
 
     address = await _typed("Base URL, usually ending in /v1") if provider["needs"] == "address" else None
     key = await _typed("Key (Enter: none)" if address else "Key", hidden=True)

@@ -17,7 +17,7 @@ from deerflow_app.cli.terminal import clean
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource
-    from deerflow.features.connections import Connection, ConnectionService, Trial
+    from deerflow.features.connections.service import Connection, ConnectionService, Trial
     from deerflow.identity import Principal
 
 NETWORKS = (
@@ -99,7 +99,7 @@ class Wizard:
 
     @classmethod
     def of(cls, source: ConfigSource) -> Wizard:
-        from deerflow.features.connections import ConnectionService
+        from deerflow.features.connections.service import ConnectionService
         from deerflow.identity import LOCAL_PRINCIPAL, Principal
 
         return cls(
@@ -171,7 +171,7 @@ class Wizard:
                 return
 
     def _trial(self, provider: Connection) -> Trial:
-        from deerflow.features.connections import Trial
+        from deerflow.features.connections.service import Trial
 
         address = typer.prompt("Address (https://…)").strip() if provider["needs"] == "address" else None
         if provider["needs"] == "nothing":

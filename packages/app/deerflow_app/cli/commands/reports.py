@@ -12,7 +12,7 @@ from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import clean, make_console
 
 if TYPE_CHECKING:
-    from deerflow.features.usage import Figures
+    from deerflow.features.usage.service import Figures
     from deerflow.runs.timeline import Span
 
 BY = ("day", "model", "agent", "person")

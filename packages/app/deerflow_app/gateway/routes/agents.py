@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from deerflow.config.agents import AgentConfig, ModelSettings
 from deerflow.config.schema import SpendingLimit
 from deerflow.errors import ForbiddenError
-from deerflow.features.agents import AgentChoices, AgentVersion
+from deerflow.features.assistants.agents import AgentChoices, AgentVersion
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 

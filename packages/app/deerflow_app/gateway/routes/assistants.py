@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from deerflow.features.assistants import AssistantChanges, AssistantRequest
-from deerflow.storage.assistants import Assistant as AssistantRow
-from deerflow.storage.assistants import AssistantQuery
+from deerflow.features.assistants.rows import Assistant as AssistantRow
+from deerflow.features.assistants.rows import AssistantQuery
+from deerflow.features.assistants.service import AssistantChanges, AssistantRequest
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from fastapi import Response
 from pydantic import BaseModel, Field
 
-from deerflow.runs.crons import CronChanges, CronRequest, cron_json
-from deerflow.tasks.crons import CronQuery
+from deerflow.features.schedules.rows import CronQuery
+from deerflow.features.schedules.service import CronChanges, CronRequest, cron_json
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,

@@ -15,10 +15,10 @@ from deerflow.config import AppConfig
 from deerflow.config.env import Store
 from deerflow.config.model_origin import ModelOrigin
 from deerflow.errors import NotFoundError
-from deerflow.features.checks import Check
-from deerflow.features.connections import Connection, Connections, Trial
+from deerflow.features.connections.checks import Check, try_model
+from deerflow.features.connections.service import Connection, Connections, Trial
 from deerflow.features.site import Mode, SiteSettings
-from deerflow.features.usage import By, Limit, UsageReport
+from deerflow.features.usage.service import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
 from deerflow.models.failures import ErrorKind
 from deerflow.models.pricing import pricing_of
@@ -107,7 +107,7 @@ async def test_model(model_name: str, request: Request, principal: CurrentPrinci
     _named(model_name, config)
     limits = {f"user {principal.user_id}": TESTS_PER_USER, "all": TESTS_OF_ALL}
     request.app.state.model_tests.attempt(limits)
-    return await runtime.workshop.try_model(config, model_name)
+    return await try_model(runtime.workshop, config, model_name)
 
 
 def chosen_default(models: Sequence[ModelInfo], site: SiteSettings) -> list[ModelInfo]:

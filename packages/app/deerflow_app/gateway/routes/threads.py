@@ -11,7 +11,7 @@ from langgraph import types
 from pydantic import AwareDatetime, BaseModel, Field
 
 from deerflow.errors import InvalidRequestError
-from deerflow.features.assistants import assistants_meant
+from deerflow.features.assistants.service import assistants_meant
 from deerflow.identity import Principal
 from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
 from deerflow.storage.threads import ThreadFilter

@@ -11,7 +11,7 @@ from typing import Any
 
 from deerflow.config import AppConfig, ConfigError, Paths
 from deerflow.events.notify import Notifier
-from deerflow.features.agents import AgentService
+from deerflow.features.assistants.agents import AgentService
 from deerflow.features.channels.answers import Answers
 from deerflow.features.channels.bindings import Bindings, people_of
 from deerflow.features.channels.command_services import CommandServices
@@ -27,13 +27,13 @@ from deerflow.features.channels.lines import Lines
 from deerflow.features.channels.outbox import OutboxRow
 from deerflow.features.channels.reception import Reception
 from deerflow.features.channels.requests import Requests
-from deerflow.features.channels.runs import Runs
+from deerflow.features.channels.runs import ChannelRuns
 from deerflow.features.channels.service import ChannelService, Make
 from deerflow.features.channels.timing import Timing
 from deerflow.features.channels.turns import Turns
 from deerflow.features.channels.types import OutFile
 from deerflow.features.memory.service import MemoryService
-from deerflow.features.usage import UsageService
+from deerflow.features.usage.service import UsageService
 from deerflow.files.artifacts import ArtifactService
 from deerflow.files.uploads import UploadService
 from deerflow.storage.database import Database
@@ -72,7 +72,7 @@ def assemble(
     database: Database,
     paths: Paths,
     config: Callable[[], Awaitable[AppConfig]],
-    runs: Runs,
+    runs: ChannelRuns,
     threads: ThreadService,
     agents: AgentService,
     memory: MemoryService,

@@ -8,11 +8,11 @@ from typing import Any
 
 from deerflow.config import AppConfig
 from deerflow.errors import NotFoundError
-from deerflow.features.agents import AgentService
+from deerflow.features.assistants.agents import AgentService
 from deerflow.features.channels.commands import Services
 from deerflow.features.channels.turns import Turns
 from deerflow.features.memory.service import MemoryService
-from deerflow.features.usage import UsageService
+from deerflow.features.usage.service import UsageService
 from deerflow.identity import Principal
 from deerflow.storage.budgets import today
 from deerflow.threads.service import ThreadService

@@ -30,7 +30,7 @@ from deerflow.features.channels.outbox import Outbox, Target
 from deerflow.features.channels.progress import WORKING, Progress, refusal, shows
 from deerflow.features.channels.render import parts
 from deerflow.features.channels.requests import Requests
-from deerflow.features.channels.runs import Runs
+from deerflow.features.channels.runs import ChannelRuns
 from deerflow.features.channels.turn import Turn
 from deerflow.features.channels.types import ChannelError, Inbound, Place, Signal
 from deerflow.identity import Principal
@@ -60,7 +60,7 @@ class Turns:
         database: Database,
         inbox: Inbox,
         outbox: Outbox,
-        runs: Runs,
+        runs: ChannelRuns,
         threads: ThreadService,
         conversations: Conversations,
         decisions: Decisions,

@@ -11,6 +11,7 @@ from typing import Any
 from tests.harness.features.channels.platform_double import FAST
 
 from deerflow.features.channels.assembly import Channels, assemble
+from deerflow.features.channels.runs import ChannelRuns
 from deerflow.features.channels.types import (
     Accept,
     Adapter,
@@ -28,7 +29,6 @@ from deerflow.features.channels.types import (
     Signal,
 )
 from deerflow.identity import LOCAL_PRINCIPAL
-from deerflow.runs.channels import ChannelRuns
 from deerflow.runtime import Runtime
 from deerflow.storage import sql
 from deerflow.storage.tables import utc_now

@@ -10,8 +10,8 @@ from bench.scripted_openai import Delay, ScriptedOpenAI, Text
 from tests.harness.features.channels.turns.chat_house import GROUP, PRIVATE, House
 from tests.harness.features.channels.turns.test_turns import slow
 
+from deerflow.features.schedules.service import CronRequest
 from deerflow.identity import LOCAL_PRINCIPAL
-from deerflow.runs.crons import CronRequest
 from deerflow.storage import sql
 from deerflow.storage.tables import utc_now
 

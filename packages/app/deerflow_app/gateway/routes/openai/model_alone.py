@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from deerflow.config import AppConfig
 from deerflow.errors import InvalidRequestError, RequestError, UnavailableError
 from deerflow.features.ask import TIMEOUT
-from deerflow.features.checks import explained
+from deerflow.features.connections.checks import explained
 from deerflow.identity import Principal
 from deerflow.models import model_info
 from deerflow.models.thoughts import without_thoughts

@@ -33,7 +33,7 @@ from deerflow.config.discovery import (
 )
 from deerflow.config.env import Place, Store
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
-from deerflow.features.checks import Check, check_model, check_search
+from deerflow.features.connections.checks import Check, check_model, check_search
 from deerflow.identity import Principal
 from deerflow.models import ModelCache
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from deerflow.accounts import User, UserRepository
+from deerflow.capability import AskedRun, Capability
 from deerflow.config import Paths
 from deerflow.errors import ForbiddenError
 from deerflow.features.retention import delete_belongings
+from deerflow.features.schedules.rows import look_when_due
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
-from deerflow.tasks.crons import look_when_due
 from deerflow.tasks.jobs import Job, enqueue
 from deerflow.threads.service import ThreadService
 
@@ -20,11 +21,14 @@ PERSON = "person"
 """The kind of job that deletes everything of a person whose account was deleted. Its key is the person."""
 
 
-class PeopleService:
+class PeopleService(Capability):
     """Args:
     stop_runs: asks for the end of all runs of a person.
     ring: called when there are jobs.
     """
+
+    name = "people"
+    needs_server = True
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class PeopleService:
         self._threads = threads
         self._stop_runs = stop_runs
         self._ring = ring
+        self.jobs = {SUSPENDED: self.stop, PERSON: self.clear}
 
     async def suspend(self, user_id: str) -> User:
         """End a person's sessions, API tokens and runs; their schedules pause. Raises NotFoundError, ConflictError."""
@@ -58,9 +63,9 @@ class PeopleService:
         self._ring()
         return user
 
-    async def admit(self, principal: Principal) -> None:
+    async def admit(self, asked: AskedRun) -> None:
         """Raise ForbiddenError for a person who is suspended, wherever their request comes from."""
-        if await self._users.is_suspended(principal.user_id):
+        if await self._users.is_suspended(asked.principal.user_id):
             raise ForbiddenError("This account is suspended. Ask an administrator.", code="account_suspended")
 
     async def delete(self, user_id: str) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
+from deerflow.capability import Capability
 from deerflow.config import AppConfig
 from deerflow.context import RunContext
 from deerflow.identity import Principal
@@ -24,7 +25,7 @@ DOCUMENT = "document"
 """The kind of job."""
 
 
-class DocumentService:
+class DocumentService(Capability):
     """Also the handler of ``document`` jobs.
 
     Args:
@@ -32,6 +33,8 @@ class DocumentService:
         context: that of a run in a thread of a person.
         ring: called when there is a job.
     """
+
+    name = "documents"
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class DocumentService:
         self._config = config
         self._context = context
         self._ring = ring
+        self.jobs = {DOCUMENT: self}
 
     async def begin(self, principal: Principal, thread_id: str, uploads: Sequence[Upload]) -> None:
         """Ask for the text of what was uploaded."""

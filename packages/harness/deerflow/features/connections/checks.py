@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import (
@@ -27,6 +28,9 @@ from deerflow.models.failures import ErrorKind, classify, explain
 from deerflow.models.resilience import Rest
 from deerflow.models.thoughts import without_thoughts
 from deerflow.reflection import resolve_variable
+
+if TYPE_CHECKING:
+    from deerflow.runs.agent_provider import Workshop
 
 CHECK_ROLE = "You test a connection."
 CHECK_PROMPTS = (
@@ -75,6 +79,14 @@ async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check
         problem = explained(error, info, config, CHECK_TIMEOUT)
         kind = None if isinstance(error, ConfigError | ImportError) else classify(error).kind
     return Check(problem is None, round((monotonic() - began) * 1000), answer, problem, kind)
+
+
+async def try_model(workshop: Workshop, config: AppConfig, name: str) -> Check:
+    """Ask a model for one word, also while runs do not call it; they do again if it answers. Raises ValueError: no model has this name."""
+    check = await check_model(workshop.harness.models, config, name)
+    if check.ok:
+        workshop.let_call(config, name)
+    return replace(check, rest=workshop.rest_of(config, name))
 
 
 async def check_search(config: AppConfig, entry: ToolConfig) -> Check:

@@ -23,8 +23,8 @@ from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AGENT_FILE, MAX_SOUL_CHARS, SOUL_FILE, AgentConfig, agents_of_files
 from deerflow.config.document import write_text
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
+from deerflow.features.assistants.rows import Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_agent_name
-from deerflow.storage.assistants import Assistant, AssistantQuery, AssistantRepository
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT

@@ -11,16 +11,16 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from deerflow.capability import AskedRun, Capabilities
 from deerflow.errors import InvalidRequestError
-from deerflow.features.assistants import AssistantService
-from deerflow.features.webhooks import WebhookPolicy
+from deerflow.features.assistants.service import AssistantService
+from deerflow.features.schedules.rows import SORTABLE, Cron, CronQuery, CronRepository
+from deerflow.features.schedules.times import next_due
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
-from deerflow.tasks.crons import SORTABLE, Cron, CronQuery, CronRepository
-from deerflow.tasks.schedules import next_due
 
 OnRunCompleted = Literal["delete", "keep"]
 NOT_FOR_CRONS = ("after_seconds", "on_completion")
@@ -83,10 +83,10 @@ class CronService:
         wake: Callable[[], None],
         *,
         clock: Callable[[], datetime] = utc_now,
-        webhooks: WebhookPolicy = WebhookPolicy(),
+        capabilities: Capabilities = Capabilities(),
     ) -> None:
         self._crons = CronRepository(database)
-        self._webhooks = webhooks
+        self._capabilities = capabilities
         self._assistants = assistants
         self._wake = wake
         self._clock = clock
@@ -102,7 +102,7 @@ class CronService:
             raise InvalidRequestError(f"{unfit[0]} is not for crons; see schedule and on_run_completed.")
         assistant, _ = await self._assistants.resolve(principal, request.assistant_id)
         payload = storable(request.model_dump(mode="json", exclude_unset=True, exclude=_OF_CRON))
-        self._check_run(payload)
+        await self._check_run(principal, payload)
         now = self._clock()
         first = await _next(request.schedule, request.timezone, request.end_time, now)
         cron = Cron(
@@ -136,7 +136,7 @@ class CronService:
         own = {k: v for k, v in given.items() if k in _OF_CRON and (v is not None or k in ("end_time", "timezone"))}
         run = changes.model_dump(mode="json", exclude_unset=True, exclude=_OF_CRON)
         new: dict[str, Any] = {**own, "payload": {**cron.payload, **storable(run)}, "updated_at": self._clock()}
-        self._check_run(new["payload"])
+        await self._check_run(principal, new["payload"])
         if "metadata" in new:
             new["metadata"] = storable(new["metadata"])
         if own.keys() & {"schedule", "timezone", "end_time", "enabled"}:
@@ -167,13 +167,12 @@ class CronService:
             principal, query, limit=limit, offset=offset, sort_by=sort_by, descending=descending
         )
 
-    def _check_run(self, payload: Mapping[str, Any]) -> None:
+    async def _check_run(self, principal: Principal, payload: Mapping[str, Any]) -> None:
         try:
             request = RunRequest.model_validate(payload)
         except ValidationError as error:
             raise InvalidRequestError("; ".join(found["msg"] for found in error.errors())) from error
-        if request.webhook is not None:
-            self._webhooks.check(request.webhook)
+        await self._capabilities.admit(AskedRun(principal, request.webhook))
 
 
 def cron_json(cron: Cron) -> dict[str, Any]:

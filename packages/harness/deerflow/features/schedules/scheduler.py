@@ -1,172 +1,41 @@
-"""Crons: rows that say when to start which run, and the scheduler that starts them."""
+"""The scheduler: starts the runs of crons that are due."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import Connection, select
 
+from deerflow.capability import Capability
 from deerflow.errors import InvalidRequestError, NotFoundError, RequestError
+from deerflow.features.schedules.rows import CRONS, GOES, Cron, CronRepository, look_when_due
+from deerflow.features.schedules.times import next_due
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import crons, runs, utc_now
 from deerflow.tasks.jobs import HopelessError, Job, enqueue
-from deerflow.tasks.schedules import next_due
 
 logger = logging.getLogger(__name__)
 
-CRONS = "crons"
-"""The kind of task that looks which crons are due."""
 CRON = "cron"
 """The kind of task that starts a run."""
 LOOK_AGAIN = timedelta(seconds=20)
 """After crons could not be read."""
 BATCH = 100
-SORTABLE = (
-    "cron_id",
-    "assistant_id",
-    "thread_id",
-    "created_at",
-    "updated_at",
-    "next_run_date",
-    "end_time",
-)
 
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """A row of ``crons``. See there for what the columns mean."""
-
-    cron_id: str
-    user_id: str
-    assistant_id: str
-    thread_id: str | None
-    schedule: str
-    timezone: str | None
-    end_time: datetime | None
-    enabled: bool
-    on_run_completed: str
-    payload: dict[str, Any]
-    metadata: dict[str, Any]
-    next_run_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class CronQuery:
-    """None means: any."""
-
-    assistant_id: str | None = None
-    thread_id: str | None = None
-    enabled: bool | None = None
-    metadata: Mapping[str, Any] | None = None
-
-
-class CronRepository:
-    """The crons of a principal; those of others raise NotFoundError, like those that do not exist."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def create(self, cron: Cron) -> Cron:
-        """Raises NotFoundError if its thread does not exist or belongs to someone else."""
-
-        own = "SELECT 1 FROM threads WHERE thread_id = ? AND user_id = ?"
-
-        def job(connection: Connection) -> Cron:
-            thread_id = cron.thread_id
-            if thread_id is not None and not sql.execute(connection, own, thread_id, cron.user_id).fetchone():
-                raise NotFoundError(f"Thread {thread_id} not found.")
-            sql.insert(connection, crons, asdict(cron))
-            look_when_due(connection)
-            return cron
-
-        return await self._database.write(job)
-
-    async def get(self, principal: Principal, cron_id: str) -> Cron:
-        return await self._database.read(_get, principal, cron_id)
-
-    async def update(self, principal: Principal, cron_id: str, changes: Mapping[str, Any]) -> Cron:
-        def job(connection: Connection) -> Cron:
-            sql.update(connection, crons, changes, _MINE, cron_id, principal.user_id)
-            look_when_due(connection)
-            return _get(connection, principal, cron_id)
-
-        return await self._database.write(job)
-
-    async def delete(self, principal: Principal, cron_id: str) -> None:
-        statement = f"DELETE FROM crons WHERE {_MINE}"
-        if not await self._database.write(sql.change, statement, cron_id, principal.user_id):
-            raise NotFoundError(f"Cron {cron_id} not found.")
-
-    async def search(
-        self,
-        principal: Principal,
-        query: CronQuery,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        sort_by: str = "created_at",
-        descending: bool = True,
-    ) -> tuple[list[Cron], int]:
-        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
-
-        def job(connection: Connection) -> tuple[list[Cron], int]:
-            wanted = _matching(connection, principal, query)
-            column = crons.c["next_run_at" if sort_by == "next_run_date" else sort_by]
-            order = (column.desc().nulls_last() if descending else column.asc().nulls_last(), crons.c.cron_id)
-            rows = connection.execute(select(crons).where(wanted).order_by(*order).limit(limit).offset(offset))
-            total = connection.execute(select(func.count()).select_from(crons).where(wanted)).scalar_one()
-            return [Cron(**row._mapping) for row in rows], total
-
-        return await self._database.browse(job)
-
-
-def look_when_due(connection: Connection) -> None:
-    """Enqueue the task that starts what is due for the moment when the next cron is, of all users'."""
-    (soonest,) = sql.execute(connection, f"SELECT min(next_run_at) FROM crons WHERE {_GOES}").fetchone()
-    if soonest is not None:
-        enqueue(connection, CRONS, "", {}, due_at=sql.moment(soonest))
-
-
-_MINE = "cron_id = ? AND user_id = ?"
-_GOES = "enabled AND user_id NOT IN (SELECT id FROM users WHERE suspended_at IS NOT NULL)"
-"""Schedules of people who are suspended pause."""
-
-
-def _get(connection: Connection, principal: Principal, cron_id: str) -> Cron:
-    cron = sql.first(connection, Cron, crons, f"WHERE {_MINE}", cron_id, principal.user_id)
-    if cron is None:
-        raise NotFoundError(f"Cron {cron_id} not found.")
-    return cron
-
-
-def _matching(connection: Connection, principal: Principal, query: CronQuery) -> ColumnElement[bool]:
-    wanted = [crons.c.user_id == principal.user_id]
-    for name in ("assistant_id", "thread_id", "enabled"):
-        if (value := getattr(query, name)) is not None:
-            wanted.append(crons.c[name] == value)
-    if query.metadata:
-        wanted.append(matches(connection, crons.c.metadata, query.metadata))
-    return and_(*wanted)
-
-
-# starting runs ------------------------------------------------------------------------------------------------------------
 
 StartRun = Callable[[Principal, dict[str, Any], str | None], Awaitable[Any]]
 
 
-class Scheduler:
+class Scheduler(Capability):
     """Two background tasks. A due cron moves on to its next time and enqueues its run in one transaction, which one process
     alone wins.
 
@@ -177,6 +46,9 @@ class Scheduler:
         start_run: starts a run: the owner, the body of the request, the thread or None for one of the run's own.
         ring: called when there are tasks, of kind ``cron``, for :meth:`fire`.
     """
+
+    name = "schedules"
+    needs_server = True
 
     def __init__(
         self,
@@ -190,6 +62,7 @@ class Scheduler:
         self._start_run = start_run
         self._ring = ring
         self._clock = clock
+        self.jobs = {CRONS: self.look, CRON: self.fire}
 
     async def look(self, _: Job | None = None) -> None:
         """Handler of the task ``crons``, of which there is one: it comes again when the next cron is due."""
@@ -246,7 +119,7 @@ class Scheduler:
 
 def _due(connection: Connection, now: datetime) -> list[Cron]:
     """Crons of all users whose time has come, longest due first."""
-    tail = f"WHERE {_GOES} AND next_run_at <= ? ORDER BY next_run_at LIMIT ?"
+    tail = f"WHERE {GOES} AND next_run_at <= ? ORDER BY next_run_at LIMIT ?"
     return sql.select(connection, Cron, crons, tail, now, BATCH)
 
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS, plain
-from deerflow.features.agents import CREATED_BY, NAMESPACE, AgentService, agent_id, agent_of
+from deerflow.features.assistants.agents import CREATED_BY, NAMESPACE, AgentService, agent_id, agent_of
+from deerflow.features.assistants.rows import SORTABLE, Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_id
-from deerflow.storage.assistants import SORTABLE, Assistant, AssistantQuery, AssistantRepository
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
@@ -25,6 +25,7 @@ from deerflow.storage.threads import LEAD_AGENT
 
 if TYPE_CHECKING:
     from deerflow.agents.factory import Agent
+    from deerflow.runs.request import RunRequest
 
 GRAPHS = {LEAD_AGENT: LEAD_AGENT, "agent": LEAD_AGENT}
 """Names of the graph that clients use. ``agent`` is what many LangGraph clients ask for."""
@@ -105,6 +106,39 @@ class AssistantService:
                 f"There is no assistant {assistant_id!r}. Use {LEAD_AGENT}, or an id of POST /api/assistants/search."
             ) from error
         return found, await self._agent_of(principal, found)
+
+    async def merged(self, principal: Principal, request: RunRequest) -> tuple[RunRequest, AgentConfig | None]:
+        """Return the request with all that its assistant is configured with, under what it says itself, and the custom agent that it means.
+
+        Raises:
+            InvalidRequestError: there is no such assistant or agent.
+        """
+        assistant, own = await self.resolve(principal, request.assistant_id)
+        config = {**(assistant.config or {}), **(request.config or {})}
+        configurable = {
+            **((assistant.config or {}).get("configurable") or {}),
+            **((request.config or {}).get("configurable") or {}),
+        }
+        context = {**(assistant.context or {}), **(request.context or {})}
+        merged = request.model_copy(
+            update={
+                "assistant_id": assistant.assistant_id,
+                "config": {**config, "configurable": configurable},
+                "context": context,
+            }
+        )
+        given = merged.configurable()
+        if not (name := given.get("agent_name")) or (own is not None and own.name == name):
+            return merged, own
+        try:
+            assistant_id, agent = await self.agent(principal, str(name))
+        except InvalidRequestError:
+            if given.get("is_bootstrap") is True:
+                return merged, None  # it is to be
+            raise
+        if assistant.assistant_id == LEAD_AGENT_ID:
+            merged = merged.model_copy(update={"assistant_id": assistant_id})
+        return merged, agent
 
     async def agent(self, principal: Principal, name: str) -> tuple[str, AgentConfig]:
         """A custom agent, and the assistant's id that it has. Raises InvalidRequestError: there is none of that name."""

@@ -1,0 +1,1 @@
+"""Connections: providers of models and of searches, as administrators connect them."""

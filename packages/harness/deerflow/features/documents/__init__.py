@@ -1,0 +1,1 @@
+"""Documents: the text of what is uploaded, made in the background."""

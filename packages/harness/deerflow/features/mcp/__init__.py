@@ -1,0 +1,1 @@
+"""MCP servers, as people see and change them."""

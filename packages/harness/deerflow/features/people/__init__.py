@@ -1,0 +1,1 @@
+"""People: accounts that are suspended or deleted."""

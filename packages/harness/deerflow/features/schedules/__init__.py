@@ -1,0 +1,1 @@
+"""Schedules: runs that start by themselves, at times that a cron names."""

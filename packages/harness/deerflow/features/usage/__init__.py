@@ -1,0 +1,1 @@
+"""Usage: what models cost, and who used them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from deerflow.config import AppConfig
 from deerflow.identity import Principal
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
     from sqlalchemy import Connection
 
@@ -89,6 +90,36 @@ class EndedRun:
     switched_off: Collection[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What an observer knows of a run from the beginning. ``traceparent``: the caller's span, in W3C's form."""
+
+    trace_id: str
+    run_id: str
+    thread_id: str
+    user_id: str
+    agent: str
+    started_at: datetime
+    first_attempt: bool
+    traceparent: str | None = None
+
+
+class Observer(Protocol):
+    """Follows one attempt at a run, e.g. to send its trace to a service."""
+
+    def configured(self, config: RunnableConfig) -> RunnableConfig:
+        """Return ``config`` with the callbacks that the attempt's graph is to have."""
+        ...
+
+    def command(self, command: str, call_id: str | None, started: float, exit_code: int | None) -> None:
+        """Note a command of the sandbox that has ended and began at ``started``, seconds since the epoch."""
+        ...
+
+    def close(self, error: str | None = None, stop_reason: str | None = None, *, ended: bool = True) -> None:
+        """End what is open. Not ``ended``: another attempt goes on with the run."""
+        ...
+
+
 class Offer:
     """The part of a noun that agents get. Depends on the agent's specification only, so that system prompt and tools stay the same."""
 
@@ -123,6 +154,10 @@ class Capability:
         """Return what this capability's tools find in a run by ``context.of``."""
         raise NotImplementedError
 
+    async def observer(self, facts: RunFacts) -> Observer | None:
+        """Return what follows an attempt at a run; None: nothing does."""
+        raise NotImplementedError
+
     async def turn_left(self, thread_id: str) -> None:
         """Take note that the thread's last turn, which stayed open, has ended, since another begins."""
         raise NotImplementedError
@@ -139,6 +174,10 @@ class Capability:
         """
         raise NotImplementedError
 
+    async def aclose(self) -> None:
+        """Let go of what is open, as the process or its event loop ends."""
+        raise NotImplementedError
+
 
 class Capabilities:
     """All capabilities, in the order in which they are asked; those without a method are left out of its calls."""
@@ -148,9 +187,11 @@ class Capabilities:
         self._admit = self._with(Capability.admit)
         self._facts = self._with(Capability.facts)
         self._for_run = self._with(Capability.for_run)
+        self._observer = self._with(Capability.observer)
         self._left = self._with(Capability.turn_left)
         self._ended = self._with(Capability.run_ended)
         self._closed = self._with(Capability.run_closed)
+        self._aclose = self._with(Capability.aclose)
 
     def _with(self, method: Callable[..., Any]) -> tuple[Capability, ...]:
         name = method.__name__
@@ -179,6 +220,10 @@ class Capabilities:
         made = [each.for_run(principal, thread_id, agent) for each in asked]
         return {type(one): one for one in made}
 
+    async def observers(self, facts: RunFacts) -> list[Observer]:
+        found = [await each.observer(facts) for each in self._observer]
+        return [observer for observer in found if observer is not None]
+
     async def turn_left(self, thread_id: str) -> None:
         for each in self._left:
             await each.turn_left(thread_id)
@@ -188,3 +233,7 @@ class Capabilities:
 
     def run_closed(self, connection: Connection, run: Run, *, is_undone: bool = False) -> list[datetime | None]:
         return [each.run_closed(connection, run, is_undone=is_undone) for each in self._closed]
+
+    async def aclose(self) -> None:
+        for each in self._aclose:
+            await each.aclose()

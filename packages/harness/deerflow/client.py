@@ -23,6 +23,7 @@ from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
 from deerflow.features.memory.store import fact_json
 from deerflow.features.offers import OFFERS
+from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
@@ -30,7 +31,6 @@ from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import Workshop
 from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
-from deerflow.runs.timeline import Timeline
 from deerflow.runtime import Runtime
 from deerflow.skills.service import skill_source
 from deerflow.storage.approvals import ApprovalRepository
@@ -520,7 +520,7 @@ class DeerFlowClient:
 
     async def atimeline(self, run_id: str) -> Timeline:
         """When a run (or a thread's newest) did what: calls of models and tools, waiting, money. Raises NotFoundError."""
-        return await self._runtime.runs.timeline(LOCAL_PRINCIPAL, run_id)
+        return await self._runtime.timelines.of(LOCAL_PRINCIPAL, run_id)
 
     async def ausage(
         self, *, by: By = "day", since: date | None = None, until: date | None = None, everyone: bool = False

@@ -45,6 +45,8 @@ from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import Titles
 from deerflow.features.titles.job import TitleJob
+from deerflow.features.tracing.export import Tracing
+from deerflow.features.tracing.timelines import Timelines
 from deerflow.features.usage.service import UsageService
 from deerflow.features.webhooks import WebhookPolicy, Webhooks
 from deerflow.files.artifacts import read_artifact
@@ -61,7 +63,7 @@ from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
-from deerflow.runs.timeline import run_json
+from deerflow.runs.view import run_json
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
 from deerflow.skills.installer import MAX_ARCHIVE_BYTES
@@ -208,6 +210,7 @@ class Runtime(RunObserver):
             Titles(TitleJob(self.database, ask, config_source.acurrent, self._title_changed)),
             self.documents,
             self._scheduler,
+            Tracing(config.origin.environ),
         )
         self.crons = CronService(self.database, self.assistants, self._ring_jobs, capabilities=self.capabilities)
 
@@ -247,6 +250,7 @@ class Runtime(RunObserver):
             config=self.config_source.acurrent,
             observer=self,
         )
+        self.timelines = Timelines(self.runs)
         self.streams = ProtocolStreams(self.runs, self.event_log, self.threads.states, self.hub)
 
     def _work_beside_runs(self, *, embedded: bool) -> None:
@@ -299,6 +303,7 @@ class Runtime(RunObserver):
         if self.notifier is not None:
             await self.notifier.aclose()
         await self._lock.aclose()
+        await self.capabilities.aclose()
         await self.workshop.aclose()
         if isinstance(self.checkpointer, Checkpointer):  # one that a program gave us is the program's to close
             await self.checkpointer.aclose()

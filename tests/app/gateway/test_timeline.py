@@ -13,7 +13,7 @@ from tests.app.gateway.conftest import Gateway, Population
 from tests.app.gateway.test_approvals import Site, _asked, _bash, _guarded, _resumed, _said, _thread
 from tests.support.collector import spans_of_json
 
-from deerflow.runs import timeline as timelines
+from deerflow.features.tracing import timeline as timelines
 
 ULTRA = {"subagent_enabled": True}
 USAGE = {

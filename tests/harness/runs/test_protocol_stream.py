@@ -54,7 +54,6 @@ class World:
             runs=self.store,
             threads=self.threads,
             transcript=nobody,
-            assistants=nobody,
             log=self.log,
             queue=nobody,
             executor=nobody,
@@ -63,9 +62,9 @@ class World:
             skills=nobody,
             prompt=nobody,
             config=nobody,
-            webhooks=nobody,
+            capabilities=nobody,
+            resolve=nobody,
             observer=nobody,
-            admit=nobody,
         )
         self.hub = Hub()
         self.streams = ProtocolStreams(self.runs, self.log, cast(Any, self.states), self.hub)

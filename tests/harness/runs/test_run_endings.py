@@ -303,11 +303,11 @@ async def test_loop_detection_can_be_off(make: Callable[..., Runtime], endpoint:
 async def test_a_stream_of_forgotten_events_says_so(runtime: Runtime, endpoint: ScriptedOpenAI):
     endpoint.script(Text("Done."))
     run = await ended(runtime, await runtime.runs.start(ME, say("go"), thread_id=await thread(runtime)))
-    assert not (await runtime.runs.timeline(ME, run.run_id))["forgotten"]
+    assert not (await runtime.timelines.of(ME, run.run_id))["forgotten"]
     last = max([event.seq async for batch in runtime.runs.events(run) for event in batch])
     assert [batch async for batch in runtime.runs.events(run, after=last)] == []
     await runtime.database.write(lambda connection: connection.execute(delete(run_events)) and None)
     found = [event async for batch in runtime.runs.events(run) for event in batch]
     assert [event.method for event in found] == ["metadata", "end"]
     assert found[-1].data == {"status": "success", "stop_reason": "forgotten"}
-    assert (await runtime.runs.timeline(ME, run.run_id))["forgotten"]
+    assert (await runtime.timelines.of(ME, run.run_id))["forgotten"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, select
 
+from deerflow.capability import Capabilities
 from deerflow.config import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, UnavailableError
 from deerflow.features.assistants.agents import AgentService
@@ -16,6 +17,7 @@ from deerflow.features.assistants.service import LEAD_AGENT_ID, AssistantService
 from deerflow.features.schedules.rows import CRONS, CronQuery
 from deerflow.features.schedules.scheduler import CRON, LOOK_AGAIN, Scheduler
 from deerflow.features.schedules.service import CronChanges, CronRequest, CronService
+from deerflow.features.webhooks import WebhookPolicy, Webhooks
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.tables import jobs as job_table
@@ -36,7 +38,7 @@ class World:
         self.started: list[tuple[str, dict[str, Any], str | None]] = []
         self.woken = 0
         assistants = _assistants(database)
-        self.crons = CronService(database, assistants, self.wake, clock=self.clock)
+        self.crons = CronService(database, assistants, self.wake, clock=self.clock, capabilities=_webhooks())
         self.scheduler = self.another_scheduler()
 
     def clock(self) -> datetime:
@@ -66,6 +68,10 @@ class World:
         self.now = self.now.replace(hour=int(hour), minute=int(minute))
         await self.scheduler.tick()
         return await self.fire()
+
+
+def _webhooks() -> Capabilities:
+    return Capabilities(Webhooks(WebhookPolicy(), _nothing))
 
 
 def _assistants(database: Database) -> AssistantService:

@@ -25,7 +25,7 @@ from pydantic import SecretStr
 from tests.support.collector import Collector, Span, spans_of_json
 
 from deerflow.client import DeerFlowClient
-from deerflow.runs.otlp import otlp
+from deerflow.features.tracing.otlp import otlp
 
 INTERNAL, CLIENT = 1, 3
 REQUIRED = {
@@ -334,7 +334,7 @@ from deerflow import DeerFlowClient
 client = DeerFlowClient(config={})
 assert "done" in client.chat("hello")
 client.close()
-print([name for name in sys.modules if name.startswith("opentelemetry.") or name == "deerflow.tracing.spans"])
+print([name for name in sys.modules if name.startswith("opentelemetry.") or name == "deerflow.features.tracing.spans"])
 """
 
 

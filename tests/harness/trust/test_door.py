@@ -49,7 +49,7 @@ MAKERS: dict[tuple[str, str], str] = {
     ("runs/claims.py", "contradiction"): MARKED,
     ("runs/finalize.py", "_answers"): RESULT,
     ("runs/finalize.py", "correction"): MARKED,
-    ("runs/finalize.py", "_first_words_if_title"): PERSON,
+    ("features/titles/__init__.py", "_first_words_if_title"): PERSON,
     ("subagents/task.py", "delivery"): MARKED,
     ("subagents/task.py", "_played"): MODEL,
     ("subagents/task.py", "_answer"): RESULT,

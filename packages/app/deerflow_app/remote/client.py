@@ -18,8 +18,8 @@ from deerflow_app.remote import Connection, RefusedError, get_once
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
+    from deerflow.features.tracing.timeline import Timeline
     from deerflow.features.usage.service import UsageReport
-    from deerflow.runs.timeline import Timeline
 
 PATIENCE = 60.0
 """Seconds that a turn waits for a server that has gone, perhaps to be started anew."""

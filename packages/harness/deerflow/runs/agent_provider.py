@@ -20,7 +20,6 @@ from deerflow.models.endpoint import endpoint_of
 from deerflow.models.resilience import Rest, rest_of, wake
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.checkpoints.base import Checkpointer, Fence
-from deerflow.tracing.export import Tracing
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
@@ -64,7 +63,6 @@ class Workshop:
     ) -> None:
         self.config_source = config_source
         self.harness = harness
-        self.tracing = Tracing(harness.config.origin.environ)
         self._features = features
         self._extra = tuple(extra_middleware)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OfLoop] = WeakKeyDictionary()
@@ -157,7 +155,6 @@ class Workshop:
 
     async def aclose(self) -> None:
         """End the sandboxes, and the connections of this loop to models."""
-        await self.tracing.aclose()
         if (kept := self._loops.pop(asyncio.get_running_loop(), None)) is not None:
             await kept.models.aclose()
         await self.harness.models.aclose()

@@ -31,7 +31,7 @@ from deerflow.agents.egress_gate import gate_of
 from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_error
 from deerflow.agents.receipts import Check, Claim, answer_of, claims_of, receipts, work_in
 from deerflow.agents.transcript import CHECKS, current_turn
-from deerflow.capability import Capabilities, EndedRun
+from deerflow.capability import Capabilities, EndedRun, Observer, RunFacts
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
 from deerflow.errors import RequestError
@@ -74,7 +74,6 @@ from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import LOOP, LOOP_STOP, TASK_RESULT, cancelled, delivery, task_of
 from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, waits
 from deerflow.threads.task_transcripts import TaskTranscripts, keep
-from deerflow.tracing import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -87,7 +86,6 @@ if TYPE_CHECKING:
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.identity import Principal
     from deerflow.runs.agent_provider import Workshop
-    from deerflow.tracing.spans import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +204,7 @@ class Attempt:
     _skills: SkillSet = NO_SKILLS
     _given: GraphInput | None = None
     _stream: GraphStream | None = None
-    _trace: Trace | None = None
+    _observers: list[Observer] | None = None
     _meter: UsageMeter = field(default_factory=UsageMeter)
     _joined: list[BaseMessage] = field(default_factory=list)
     """Messages that the run added to its thread."""
@@ -246,8 +244,8 @@ class Attempt:
         finally:
             self.state = State.ENDED
             await self._background.aclose()
-            if self._trace is not None:
-                self._trace.close(ended=False)
+            for observer in self._observers or ():
+                observer.close(ended=False)
             await asyncio.shield(self._writer.aclose())
 
     def heed(self, run: Run) -> None:
@@ -298,7 +296,8 @@ class Attempt:
         agent, context = await parts.agents.prepare(
             spec.principal, thread_id, run_id, spec.options, fencing_token=self.run.epoch
         )
-        self._trace = self._trace or await parts.agents.tracing.begin(self._facts(spec))
+        if self._observers is None:
+            self._observers = await parts.capabilities.observers(self._facts(spec))
         self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})
         self._skills = context.skills
         if self._meter.config is None:
@@ -326,7 +325,7 @@ class Attempt:
             unattended=not self._is_attended(spec),
             can_wait=self._can_wait(spec),
             arrivals=self._arrivals,
-            trace_command=self._trace.command if self._trace else None,
+            trace_command=self._trace_command if self._observers else None,
             count_usage=self._meter.count,
             budget=self._spending,
             start_subagent=partial(background.start, agent=agent),
@@ -394,6 +393,10 @@ class Attempt:
     async def _save_agent(self, principal: Principal, name: str | None, changes: Mapping[str, Any]) -> str:
         return await self.parts.save_agent(principal, name, changes, self.run.thread_id)
 
+    def _trace_command(self, command: str, call_id: str | None, started: float, exit_code: int | None) -> None:
+        for observer in self._observers or ():
+            observer.command(command, call_id, started, exit_code)
+
     def _facts(self, spec: RunSpec) -> RunFacts:
         run = self.run
         return RunFacts(
@@ -453,8 +456,8 @@ class Attempt:
             config=parts.agents.harness.config,
         )
         given = await made.prepare(again=again)
-        if self._trace is not None:
-            given = replace(given, config=self._trace.configured(given.config))
+        for observer in self._observers or ():
+            given = replace(given, config=observer.configured(given.config))
         self._given = given
         self._background.config = {
             key: given.config[key] for key in ("callbacks", "tags", "metadata") if key in given.config
@@ -675,8 +678,8 @@ class Attempt:
         if not await self._writer.end(told, close):
             await self.parts.runs.delivered(delivered)
             return None
-        if self._trace is not None:
-            self._trace.close(ending.stop_reason if failed else None, ending.stop_reason)
+        for observer in self._observers or ():
+            observer.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status, ended_at=utc_now()), next_run_id, due)
 

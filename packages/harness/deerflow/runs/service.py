@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import follow_up_closed
 from deerflow.runs.json_answer import check_schema
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
-from deerflow.runs.timeline import Timeline, goes_on, timeline
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.provenance import ThreadProvenance
@@ -51,8 +49,6 @@ if TYPE_CHECKING:
 FIRST_MESSAGE_CHARS = 2000
 FORGOTTEN = "forgotten"
 """The ``stop_reason`` of a run's stream whose events are not kept any more."""
-MOST_DECISIONS = 100
-"""Runs of a timeline that go on with each other."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -263,26 +259,6 @@ class RunService:
             return None
         where = (run.thread_id, run_id, 0, None)
         return None if await self.database.read(lambda connection: read_page(connection, *where)) else run
-
-    async def timeline(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Timeline:
-        """When the run did what, so far, and those that went on with it after a decision of the person.
-
-        Without ``thread_id`` a thread's id stands for the newest run that nothing came before. Raises NotFoundError.
-        """
-        newest = await self.runs.of_thread(run_id, limit=MOST_DECISIONS) if thread_id is None else []
-        first = next(
-            (run for run, before in pairwise(newest) if not goes_on(run, before)), newest[-1] if newest else None
-        )
-        runs = [await self.get(principal, first.run_id if first else run_id, thread_id=thread_id)]
-        for later in await self.runs.after(runs[0], limit=MOST_DECISIONS):
-            if not goes_on(later, runs[-1]):
-                break
-            runs.append(later)
-        async with AsyncExitStack() as stack:
-            logs = [self.log.read(run.thread_id, run_id=run.run_id, heartbeat=0) for run in runs]
-            return await timeline(
-                [(run, await stack.enter_async_context(aclosing(log))) for run, log in zip(runs, logs, strict=True)]
-            )
 
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
         """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.

@@ -12,8 +12,8 @@ from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import clean, make_console
 
 if TYPE_CHECKING:
+    from deerflow.features.tracing.timeline import Span
     from deerflow.features.usage.service import Figures
-    from deerflow.runs.timeline import Span
 
 BY = ("day", "model", "agent", "person")
 BAR = 24
@@ -63,7 +63,7 @@ def trace(
     """Show when a run called models and tools, what it waited for, and what that cost."""
     found = with_client(settings, lambda client: client.atimeline(run))
     if as_otlp:
-        from deerflow.runs.otlp import otlp
+        from deerflow.features.tracing.otlp import otlp
 
         return print_json(otlp(found))
     if as_json:

@@ -13,11 +13,12 @@ from pydantic import BaseModel, Field, model_validator
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
 from deerflow.agents.receipts import Check, Claim, Command, FileReceipt, RefusedCall
 from deerflow.errors import InvalidRequestError, NotFoundError
+from deerflow.features.tracing.otlp import otlp
+from deerflow.features.tracing.timeline import Timeline
 from deerflow.harness import RunOptions
 from deerflow.identity import Principal
-from deerflow.runs.otlp import otlp
 from deerflow.runs.request import RunRequest
-from deerflow.runs.timeline import Timeline, run_json, verification
+from deerflow.runs.view import run_json, verification
 from deerflow.storage.runs import Run as RunRow
 from deerflow.tracing import TRACEPARENT
 from deerflow_app.gateway.auth.scopes import require
@@ -331,7 +332,7 @@ async def get_timeline(
 
     A run that waited for a person's decision is followed by those that went on with it.
     """
-    return _timeline(await runtime.runs.timeline(principal, run_id, thread_id=thread_id), format)
+    return _timeline(await runtime.timelines.of(principal, run_id, thread_id=thread_id), format)
 
 
 @router.get("/api/runs/{run_id}/timeline", summary="When a run did what, whatever its thread", response_model=Timeline)
@@ -339,7 +340,7 @@ async def timeline_of(
     run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime, format: TimelineFormat = "json"
 ) -> Any:
     """The id of a thread stands for its newest turn."""
-    return _timeline(await runtime.runs.timeline(principal, run_id), format)
+    return _timeline(await runtime.timelines.of(principal, run_id), format)
 
 
 def _timeline(found: Timeline, format: str) -> Timeline | JSONResponse:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from deerflow.capability import AskedRun, Capability
 from deerflow.features.webhooks.job import WEBHOOK, Describe, WebhookJob, WebhookPolicy, enqueue_webhook
 from deerflow.identity import Principal
-from deerflow.runs.timeline import run_json
+from deerflow.runs.view import run_json
 from deerflow.storage.runs import Run
 from deerflow.storage.tables import utc_now
 

@@ -17,7 +17,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables.config import merge_configs
 from langgraph.errors import GraphBubbleUp
 
-from deerflow.tracing import SUBAGENT, TRACEPARENT, RunFacts
+from deerflow.capability import RunFacts
+from deerflow.tracing import SUBAGENT, TRACEPARENT
 
 if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult

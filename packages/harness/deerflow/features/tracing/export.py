@@ -12,14 +12,14 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from deerflow.capability import Capability, RunFacts
 from deerflow.config import get_tracing_config
-from deerflow.tracing import RunFacts
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
     from deerflow.config.env import LangfuseConfig, LangSmithConfig
-    from deerflow.tracing.spans import Trace
+    from deerflow.features.tracing.spans import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +32,14 @@ GRACE = 3.0
 """Seconds that the end of a process may take to send what is left."""
 
 
-class Tracing:
+class Tracing(Capability):
     """Sends traces where the environment says. What is amiss is logged once, and no run fails or waits for it.
 
     Args:
         environ: the process's, completed by ``.env``.
     """
+
+    name = "tracing"
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -55,15 +57,15 @@ class Tracing:
         self._langsmith: Any = None
         self._project = ""
 
-    async def begin(self, facts: RunFacts) -> Trace | None:
-        """The trace of an attempt at a run; None if no traces are wanted."""
+    async def observer(self, facts: RunFacts) -> Trace | None:
+        """Return the trace of an attempt at a run; None if no traces are wanted."""
         if self._on and not self._is_open:
             await asyncio.to_thread(self._open)
         if not self._on:
             return None
         from langchain_core.tracers.langchain import LangChainTracer
 
-        from deerflow.tracing.spans import SpanHandler, Trace, run_ids
+        from deerflow.features.tracing.spans import SpanHandler, Trace, run_ids
 
         handlers: list[Any] = []
         spans: SpanHandler | None = None

@@ -1,8 +1,4 @@
-"""Traces of runs for tools of others: OpenTelemetry (OTLP), Langfuse and LangSmith, as their standard variables ask for.
-
-Without such a variable nothing is imported and nothing is recorded. Every run has a trace id all the same: it stands in
-its row and in its log lines.
-"""
+"""The trace that a run belongs to: its id in log lines, and the caller's span in W3C's form."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import datetime
 
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 """See W3C Trace Context, section 3.2: version, trace id, span id, flags."""
@@ -38,17 +32,3 @@ def add_trace(record: logging.LogRecord) -> bool:
     trace_id = _current.get("")
     record.trace = f" trace_id={trace_id}" if trace_id else ""
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What a trace knows of its run from the beginning. ``traceparent``: the caller's span, in W3C's form."""
-
-    trace_id: str
-    run_id: str
-    thread_id: str
-    user_id: str
-    agent: str
-    started_at: datetime
-    first_attempt: bool
-    traceparent: str | None = None

@@ -1,6 +1,6 @@
 """A timeline as a trace of OpenTelemetry: what an OTLP collector takes at ``/v1/traces``, in JSON.
 
-Names and attributes are those of the spans that are sent while a run goes on, see :mod:`deerflow.tracing.spans`; what was said
+Names and attributes are those of the spans that are sent while a run goes on, see :mod:`deerflow.features.tracing.spans`; what was said
 is not part of it. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from deerflow.runs.timeline import RunPart, Span, Timeline
+from deerflow.features.tracing.spans import INVOKED, PROVIDERS, span_id
+from deerflow.features.tracing.timeline import RunPart, Span, Timeline
 from deerflow.tracing import TRACEPARENT
-from deerflow.tracing.spans import INVOKED, PROVIDERS, span_id
 
 INTERNAL, CLIENT = 1, 3
 STATUS_ERROR = 2

@@ -17,9 +17,9 @@ import pytest
 from tests.harness.community.conftest import HOST, Web
 from tests.support.certificates import issued
 
-from deerflow.community.web import WebError, fetch
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
+from deerflow.tools.download import WebError, fetch
 
 NAMES: dict[str, list[str]] = {
     "public.example": ["93.184.216.34"],

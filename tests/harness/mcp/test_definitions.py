@@ -12,13 +12,13 @@ import pytest
 from tests.harness.mcp.conftest import World, on_host
 
 from deerflow.errors import ConflictError
-from deerflow.mcp import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED
 from deerflow.mcp.definitions import digest, names_of, source_of
 from deerflow.mcp.pins import Pins
 from deerflow.storage.database import Database
 from deerflow.storage.mcp import MOST_WAITING, McpPin, McpPinRepository, with_listed
 from deerflow.storage.tables import utc_now
 from deerflow.tools import OWN_NAMES
+from deerflow.tools.origin import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED
 
 LISTING = Path(__file__).with_name("listing_server.py")
 READS: dict[str, Any] = {"readOnlyHint": True}

@@ -30,13 +30,13 @@ from deerflow.config import AppConfig
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
 from deerflow.identity import Principal
-from deerflow.mcp import DESTINATION, DIGEST, SERVER, TRUSTED
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.database import Database
 from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.tables import runs, utc_now
 from deerflow.storage.threads import ThreadRepository
 from deerflow.tools.decorator import IN_SANDBOX, OUTLIVES_THREAD, REACHES, RUNS_COMMANDS
+from deerflow.tools.origin import DESTINATION, DIGEST, SERVER, TRUSTED
 
 ANNA = Principal("anna")
 

@@ -46,12 +46,12 @@ from deerflow.config.confinement import visible_mounts
 from deerflow.config.schema import NOT_FOR_SUBAGENTS
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import check_agent_name
-from deerflow.mcp import POLICY, SERVER
 from deerflow.models.factory import find_model
 from deerflow.skills.catalog import SkillSet
 from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
 from deerflow.tools.agents import agent_tools
+from deerflow.tools.origin import POLICY, SERVER
 from deerflow.tools.registry import SMALL_WINDOW, get_available_tools
 from deerflow.tools.skills import skill_tools
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from deerflow.mcp import DESTINATION, DIGEST, SERVER, TRUSTED
 from deerflow.storage.provenance import Source, host_of
 from deerflow.tools.decorator import REACHES
+from deerflow.tools.origin import DESTINATION, DIGEST, SERVER, TRUSTED
 
 
 @dataclass(frozen=True, slots=True)

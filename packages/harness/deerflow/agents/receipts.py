@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -126,50 +127,66 @@ def receipts(work: Work, claims: Sequence[Claim], checks: Sequence[Check] = ()) 
 
 
 def work_in(messages: Sequence[BaseMessage]) -> Work:
-    """What the calls in ``messages`` did, oldest first."""
+    """Return what the calls in ``messages`` did, oldest first."""
     calls = {call["id"]: call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
-    commands: list[Command] = []
-    files: dict[str, FileReceipt] = {}
-    delivered: dict[str, None] = {}
-    sources: dict[str, None] = {}
-    refused: list[RefusedCall] = []
-    todos: list[Any] = []
-    tested: Tested | None = None
+    found = _Found()
     for message in messages:
         if (task := task_of(message)) is not None and (theirs := task.get("work")):
-            commands += theirs["commands"]
-            files |= {file["path"]: file for file in theirs["files"]}
-            sources |= dict.fromkeys(theirs["sources"])
-            refused += theirs["refused"]
-            tested = theirs["tested"] or tested
-        if not isinstance(message, ToolMessage) or (call := calls.get(message.tool_call_id)) is None:
-            continue
-        decision = message.additional_kwargs.get(DECISION) or {}
-        args = decision.get("args") or call["args"]
+            found.add_subagent(theirs)
+        if isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)) is not None:
+            found.add_result(call["name"], call["args"], message)
+    return found.work()
+
+
+@dataclass
+class _Found:
+    """What was done, as far as messages were read."""
+
+    commands: list[Command] = field(default_factory=list[Command])
+    files: dict[str, FileReceipt] = field(default_factory=dict[str, FileReceipt])
+    delivered: dict[str, None] = field(default_factory=dict[str, None])
+    sources: dict[str, None] = field(default_factory=dict[str, None])
+    refused: list[RefusedCall] = field(default_factory=list[RefusedCall])
+    todos: list[Any] = field(default_factory=list[Any])
+    tested: Tested | None = None
+
+    def add_subagent(self, theirs: Work) -> None:
+        self.commands += theirs["commands"]
+        self.files |= {file["path"]: file for file in theirs["files"]}
+        self.sources |= dict.fromkeys(theirs["sources"])
+        self.refused += theirs["refused"]
+        self.tested = theirs["tested"] or self.tested
+
+    def add_result(self, tool: str, args: Mapping[str, Any], message: ToolMessage) -> None:
+        """Add what one call did, whose arguments the person may have changed."""
+        args = (message.additional_kwargs.get(DECISION) or {}).get("args") or args
         proof = message.artifact if isinstance(message.artifact, Mapping) else {}
-        if call["name"] == "bash" and "exit_code" in proof:
+        if tool == "bash" and "exit_code" in proof:
             command = str(args.get("command") or "")[:COMMAND_CHARS]
-            commands.append({"command": command, "exit_code": proof["exit_code"], "test": TESTED in proof})
-            tested = proof.get(TESTED) or tested
+            self.commands.append({"command": command, "exit_code": proof["exit_code"], "test": TESTED in proof})
+            self.tested = proof.get(TESTED) or self.tested
         written = {file["path"]: file for file in file_receipts(message)}
-        files |= written
-        delivered |= dict.fromkeys(written) if call["name"] == "present_files" else {}
+        self.files |= written
+        if tool == "present_files":
+            self.delivered |= dict.fromkeys(written)
         if why := message.additional_kwargs.get(REFUSED):
-            refused.append({"tool": call["name"], "why": str(why)})
-        if message.status != "error" and call["name"] == "write_todos":
-            todos = args.get("todos") or []
+            self.refused.append({"tool": tool, "why": str(why)})
+        if message.status != "error" and tool == "write_todos":
+            self.todos = args.get("todos") or []
         if message.status != "error" and isinstance(url := args.get("url"), str):
-            sources[url] = None
-    left = [todo for todo in todos if isinstance(todo, dict) and todo.get("status") != "completed"]
-    return {
-        "commands": commands[-MOST:],
-        "files": list(files.values())[-MOST:],
-        "delivered": list(delivered)[-MOST:],
-        "sources": list(sources)[-MOST:],
-        "refused": refused[-MOST:],
-        "open_todos": [str(todo.get("content")) for todo in left][:MOST],
-        "tested": tested,
-    }
+            self.sources[url] = None
+
+    def work(self) -> Work:
+        left = [todo for todo in self.todos if isinstance(todo, dict) and todo.get("status") != "completed"]
+        return {
+            "commands": self.commands[-MOST:],
+            "files": list(self.files.values())[-MOST:],
+            "delivered": list(self.delivered)[-MOST:],
+            "sources": list(self.sources)[-MOST:],
+            "refused": self.refused[-MOST:],
+            "open_todos": [str(todo.get("content")) for todo in left][:MOST],
+            "tested": self.tested,
+        }
 
 
 def claims_of(work: Work, answer: str) -> list[Claim]:

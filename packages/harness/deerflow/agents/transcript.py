@@ -316,10 +316,7 @@ def summarized(
         *messages[first_whole:],
     ]
     if files:
-        mark = thread_mark(stored or messages)
-        words: dict[str | None, str] = {
-            one: _cut_words(raw[one], path, mark) for one, path in files.items() if one in raw
-        }
+        words = _cut_words_of(files, raw, thread_mark(stored or messages))
         messages = [_with_words(m, raw[m.id], words[m.id]) if is_person(m) and m.id in words else m for m in messages]
         raw |= words
     if summary["upto"] not in places:
@@ -328,22 +325,32 @@ def summarized(
     while end < len(messages) and messages[end].id is None and messages[end].name == IMAGES:
         end += 1
     before, kept = messages[:end], set(summary.get("open", summary["pinned"][-1:]))
-    skills = [f'<skill path="{path}">\n{text}\n</skill>' for path, text in summary["skills"].items()]
-    where = f". All of it is in {path}: use grep" if (path := summary.get("history")) else ""
-    blocks: list[Any] = [f"{SUMMARY_HEADER}{where}:", "\n\n".join([summary["text"], *skills])]
     said = [raw[one] for one in summary["pinned"] if one in raw and one not in kept]
-    if said:
-        blocks.append({"type": "text", "text": "\n\n".join([SAID_HEADER, *said]), SAID: True})
-    content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
-    foreign = any(UNTRUSTED in message.additional_kwargs for message in before)
-    kwargs = {UNTRUSTED: SUMMARY} if foreign else {}
+    kwargs = {UNTRUSTED: SUMMARY} if any(UNTRUSTED in message.additional_kwargs for message in before) else {}
     # With the first message's id, of which tags get their mark.
     first = next((message.id for message in messages if isinstance(message, HumanMessage) and message.id), None)
+    content = _summary_blocks(summary, said)
     return [
         HumanMessage(content=content, id=first, name=SUMMARY, additional_kwargs=kwargs),
         *(message for message in before if message.id in kept and message.name != SUMMARY),
         *messages[end:],
     ]
+
+
+def _summary_blocks(summary: Summary, said: Sequence[str]) -> list[Any]:
+    """Return the content of the message that stands for what was summarized: the summary with its skills, and the person's words."""
+    skills = [f'<skill path="{path}">\n{text}\n</skill>' for path, text in summary["skills"].items()]
+    where = f". All of it is in {path}: use grep" if (path := summary.get("history")) else ""
+    texts = [f"{SUMMARY_HEADER}{where}:", "\n\n".join([summary["text"], *skills])]
+    blocks: list[Any] = [{"type": "text", "text": text} for text in texts]
+    if said:
+        blocks.append({"type": "text", "text": "\n\n".join([SAID_HEADER, *said]), SAID: True})
+    return blocks
+
+
+def _cut_words_of(files: Mapping[str, str], raw: Mapping[str | None, str], mark: str) -> dict[str | None, str]:
+    """Return the shortened texts of the person's messages that are kept in files, by their ids."""
+    return {one: _cut_words(raw[one], path, mark) for one, path in files.items() if one in raw}
 
 
 def _cut_words(text: str, path: str, mark: str) -> str:

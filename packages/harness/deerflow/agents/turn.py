@@ -63,16 +63,7 @@ def human_message(
         quoted: texts of others that came with it.
         missing: files that came with it and could not be kept.
     """
-    facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A")}
-    names = {upload.filename for upload in files}
-    there = list_uploads(uploads_dir) if uploads_dir else []
-    texts = {f"{upload.filename}.md" for upload in there if uploads_dir and text_beside(uploads_dir, upload.filename)}
-    earlier = [upload for upload in there if upload.filename not in names | texts]
-    if files:
-        facts["files"] = [_described(upload, uploads_dir) for upload in files]
-    if earlier:
-        facts["earlier_files"] = [_described(upload, None) for upload in earlier[:MAX_EARLIER_FILES]]
-        facts["earlier_count"] = len(earlier)
+    facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A"), **_of_files(files, uploads_dir)}
     if skill is not None:
         facts[SKILL] = {"name": skill.name, "file": skill.file, "allowed_tools": skill.allowed_tools}
     if prompt is not None:
@@ -91,6 +82,21 @@ def human_message(
             {**_described(upload, None), "path": _utf8(upload.path), "status": "uploaded"} for upload in files
         ]
     return HumanMessage(content=text, id=str(uuid.uuid4()), name="user-input", additional_kwargs=kwargs)
+
+
+def _of_files(files: Sequence[Upload], uploads_dir: Path | None) -> dict[str, Any]:
+    """Return the facts of the files that came with a message, and of those that came before."""
+    facts: dict[str, Any] = {}
+    there = list_uploads(uploads_dir) if uploads_dir else []
+    texts = {f"{upload.filename}.md" for upload in there if uploads_dir and text_beside(uploads_dir, upload.filename)}
+    known = texts | {upload.filename for upload in files}
+    earlier = [upload for upload in there if upload.filename not in known]
+    if files:
+        facts["files"] = [_described(upload, uploads_dir) for upload in files]
+    if earlier:
+        facts["earlier_files"] = [_described(upload, None) for upload in earlier[:MAX_EARLIER_FILES]]
+        facts["earlier_count"] = len(earlier)
+    return facts
 
 
 def pictures_of(facts: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -8,32 +8,28 @@ thread, so that a citation can be opened as it was read.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import mimetypes
 import re
-import ssl
-import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from email.message import Message
 from typing import Annotated, Any, Literal
 
 import httpx
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
-from deerflow.config.schema import AppConfig, ToolConfig
+from deerflow.config.schema import ToolConfig
 from deerflow.sandbox.converters import UnreadableError
-from deerflow.sandbox.interface import PAGES, SandboxError
-from deerflow.security.addresses import Blocked, Network
+from deerflow.sandbox.interface import SandboxError
+from deerflow.security.addresses import Blocked
 from deerflow.security.door import harmless
 from deerflow.security.html import Page, decoded
 from deerflow.security.outbound import Outbound, tls
 from deerflow.security.text import inline, sanitize
 from deerflow.storage.provenance import Via
 from deerflow.tools.decorator import REACHES, Runtime, async_tool
+from deerflow.tools.download import Download, WebError, body, fetch, kept_path, network_of, reached
 from deerflow.tools.shell import settings
 
 OPENS_ADDRESS = {"openWorldHint": True, "readOnlyHint": True, REACHES: "address"}
@@ -42,28 +38,6 @@ MAX_ANSWER = 10 << 20
 DEFAULTS: Mapping[str, Any] = {"max_results": 5, "timeout": 20, "contents_max_characters": 16_000}
 _TEXT = re.compile(r"text/.*|application/(?:.*\+)?(?:json|xml|yaml|javascript)|application/x-(?:yaml|ndjson|sh)")
 _HTML = ("text/html", "application/xhtml+xml")
-HEADERS = {
-    "User-Agent": "Mozilla/5.0 (compatible; DeerFlow)",
-    "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.8",
-    "Accept-Language": "en,*;q=0.5",
-    "Accept-Encoding": "gzip, deflate",
-}
-MAX_REDIRECTS = 5
-MAX_BYTES = 20 << 20
-
-
-class WebError(ToolException):
-    """What is wanted of the web cannot be had. ``str()`` is a sentence for the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """What stood at ``url``, which redirects led to. ``charset`` is what the server says of it, in lower case."""
-
-    url: str
-    media_type: str
-    charset: str
-    data: bytes
 
 
 class Options(dict[str, Any]):
@@ -118,7 +92,7 @@ class Api:
         part: dict[str, Any] = {"params" if self.method == "GET" else "json": content}
         timeout = float(options["timeout"])
         async with (
-            _reached(self.service, timeout),
+            reached(self.service, timeout),
             httpx.AsyncClient(timeout=timeout, verify=await asyncio.to_thread(tls)) as client,
             client.stream(self.method, url, headers=headers, **part) as answer,
         ):
@@ -315,13 +289,6 @@ async def _named(runtime: Runtime, addresses: Sequence[str], via: Via) -> None:
         await runtime.context.provenance.add_addresses(addresses, via)
 
 
-def network_of(config: AppConfig) -> Network:
-    """What of the web is open to agents and people, whether commands have a network or not."""
-    network = config.sandbox.network
-    mode = "allowlist" if network.mode == "allowlist" else "internet"
-    return Network(mode, network.allow, network.deny, network.ports, network.allow_nets)
-
-
 def options_of(runtime: Runtime, name: str) -> Options:
     config = settings(runtime)
     entry = next((entry for entry in config.tools if entry.name == name), ToolConfig(name=name, group="web", use=""))
@@ -373,83 +340,6 @@ def _json(value: Any) -> str:
 
 
 # loading -------------------------------------------------------------------------------------------------------------
-
-
-async def fetch(outbound: Outbound, url: str, *, timeout: float = 20, max_bytes: int = MAX_BYTES) -> Download:
-    """What stands at an address. Each one that a redirect leads to is checked like the first. Raises WebError.
-
-    Args:
-        outbound: which addresses may be called.
-        timeout: seconds for all of it.
-        max_bytes: of the content, unpacked.
-    """
-    start = inline(url)
-    try:
-        async with _reached(start, timeout):
-            for _ in range(MAX_REDIRECTS + 1):
-                at = outbound.check(url)
-                async with outbound.stream("GET", at, headers=HEADERS, timeout=timeout) as answer:
-                    if answer.has_redirect_location:
-                        url = str(at.join(answer.headers["location"]))
-                        continue
-                    if answer.status_code != 200:
-                        raise WebError(f"{inline(str(at))} answered {answer.status_code} {answer.reason_phrase[:80]}.")
-                    kind = Message()
-                    kind["content-type"] = answer.headers.get("content-type") or "application/octet-stream"
-                    charset = (kind.get_content_charset() or "").strip()
-                    return Download(str(at), kind.get_content_type(), charset, await body(answer, max_bytes))
-    except Blocked as blocked:
-        raise WebError(f"{start}: {blocked}") from blocked
-    raise WebError(f"{inline(url)} is where more than {MAX_REDIRECTS} redirects lead.")
-
-
-@asynccontextmanager
-async def _reached(what: str, timeout: float) -> AsyncIterator[None]:
-    """For an exchange with an address or service. Raises WebError, which says why it could not be reached, and what to do."""
-    try:
-        async with asyncio.timeout(timeout):
-            yield
-    except (TimeoutError, httpx.TimeoutException) as error:
-        raise WebError(f"{what} did not answer within {timeout:g} seconds. Try another source.") from error
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, ssl.SSLError):
-            cause = cause.__cause__ or cause.__context__
-        if cause is not None:
-            raise WebError(f"{what} cannot be trusted: its certificate is not valid.") from error
-        advice = "Is the address right, and has this machine a network?"
-        raise WebError(f"{what} cannot be reached ({type(error).__name__}). {advice}") from error
-
-
-async def body(answer: httpx.Response, limit: int) -> bytes:
-    """The content of an answer, unpacked piece by piece, so that a small one cannot become more than ``limit`` bytes. Raises WebError."""
-    encoding = answer.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        raise WebError(f"{answer.url.host} answered in an encoding that was not asked for: {encoding[:40]}.")
-    pieces = answer.aiter_raw()
-    if encoding not in ("identity", ""):
-        pieces = _inflated(pieces, limit)
-    data = bytearray()
-    async for piece in pieces:
-        data += piece
-        if len(data) > limit:
-            raise WebError(f"{answer.url.host} answered more than {limit >> 20} MB.")
-    return bytes(data)
-
-
-async def _inflated(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    unpacker = None
-    try:
-        async for piece in pieces:
-            if not piece:
-                continue
-            # Of "deflate" there are two kinds; the usual one begins with 8 in the low half of its first byte.
-            unpacker = unpacker or zlib.decompressobj(47 if piece[:1] == b"\x1f" or piece[0] & 15 == 8 else -15)
-            yield unpacker.decompress(piece, limit + 1)
-        if unpacker is not None and not unpacker.eof:
-            raise zlib.error("its end is missing")
-    except zlib.error as error:
-        raise WebError("The answer is damaged: it cannot be unpacked.") from error
 
 
 # pages ---------------------------------------------------------------------------------------------------------------
@@ -567,10 +457,3 @@ async def _write(data: bytes, path: str, url: str, title: str, runtime: Runtime)
     if runtime.context.pages is not None:
         await runtime.context.pages.add(path, url, title or path.rpartition("/")[2], data)
     return True
-
-
-def kept_path(data: bytes, url: str, ending: str) -> str:
-    """Where a thread keeps what stood at an address: a name that people recognise, and another one when it has changed."""
-    digest = hashlib.sha256(url.encode() + b"\0" + data).hexdigest()[:10]
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", re.sub(r"^https?://(?:www\.)?", "", url.partition("?")[0]))[:60].strip("-.")
-    return f"{PAGES}/{name}-{digest}{ending}"

@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from deerflow.community.web import WebError, fetch, kept_path, network_of
 from deerflow.config import AppConfig
 from deerflow.config.paths import Paths
 from deerflow.errors import ForbiddenError, RequestError
@@ -21,6 +20,7 @@ from deerflow.security.outbound import Outbound
 from deerflow.storage.database import Database
 from deerflow.storage.pages import PageRow, ThreadPages
 from deerflow.storage.threads import ThreadRepository
+from deerflow.tools.download import WebError, fetch, kept_path, network_of
 
 MAX_PAGES = 500
 MAX_PICTURE_BYTES = 10 << 20

@@ -33,7 +33,6 @@ from mcp_types import (
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.event_loop import blocking_twin
-from deerflow.mcp import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED
 from deerflow.mcp.definitions import Change, Definition, destination_of
 from deerflow.mcp.files import ThreadFiles, files_of
 from deerflow.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
@@ -44,6 +43,7 @@ from deerflow.security.door import harmless
 from deerflow.security.text import inline
 from deerflow.tools.decorator import Runtime
 from deerflow.tools.images import keep_picture
+from deerflow.tools.origin import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED
 
 MAX_RESULT = 2_000_000
 """Characters. Of what is longer than a conversation should hold, the whole goes to a file."""

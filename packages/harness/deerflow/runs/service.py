@@ -23,6 +23,7 @@ from deerflow.config.switches import KEY as SWITCHED_OFF
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
 from deerflow.events.store import RunEvent, read_page
+from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.models.factory import find_model
 from deerflow.runs.executor import Executor, RunObserver
@@ -126,13 +127,7 @@ class RunService:
             first_human_message=people[0].text[:FIRST_MESSAGE_CHARS] if people else None,
             **({"trace_id": request.traceparent[3:35]} if request.traceparent else {}),
         )
-        spec = RunSpec(
-            request=RunRequest.model_validate(kwargs["request"]),
-            principal=Principal(principal.user_id, principal.role, "internal"),
-            options=options,
-            message_ids=tuple(kwargs["message_ids"]),
-        )
-        created = await self._created(new, spec)
+        created = await self._created(new, _spec(principal, options, kwargs))
         await self._stopped(created.cancelled)
         return created.run
 
@@ -412,6 +407,15 @@ def _kwargs(
     if switched_off:
         kwargs["request"].setdefault("context", {})[SWITCHED_OFF] = list(switched_off)
     return kwargs
+
+
+def _spec(principal: Principal, options: RunOptions, kwargs: Mapping[str, Any]) -> RunSpec:
+    return RunSpec(
+        request=RunRequest.model_validate(kwargs["request"]),
+        principal=Principal(principal.user_id, principal.role, "internal"),
+        options=options,
+        message_ids=tuple(kwargs["message_ids"]),
+    )
 
 
 def _messages(request: RunRequest) -> Sequence[AnyMessage]:

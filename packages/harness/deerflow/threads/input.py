@@ -17,7 +17,6 @@ from langchain_core.messages import AnyMessage, HumanMessage, convert_to_message
 from deerflow.agents.middlewares.base import BROKE_OFF, ERROR, FORCED_ENDS
 from deerflow.agents.transcript import COMPACTION, INJECTED_NAMES
 from deerflow.agents.turn import FACTS, PROMPT, QUOTED, human_message
-from deerflow.community.web import WebError, fetch, network_of
 from deerflow.config import AppConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
@@ -26,6 +25,7 @@ from deerflow.sandbox.converters.pictures import MAX_BYTES, digest
 from deerflow.security.outbound import Outbound
 from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, MAX_NAME, Source, ThreadProvenance, addresses_in
+from deerflow.tools.download import WebError, fetch, network_of
 from deerflow.uploads import Upload, keep_once, list_uploads
 from deerflow.uploads.blocks import FileBlock, file_block
 

@@ -30,11 +30,11 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.middlewares.tool_error_handling_middleware import typed_call
 from deerflow.config.section import EMPTY
-from deerflow.mcp import SERVER
 from deerflow.models.messages import CALL_TOOL, called
 from deerflow.security.text import inline
 from deerflow.storage.matching import best_matches
 from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.origin import SERVER
 
 DEFERRED_FROM = 20
 """So many tools of servers are not shown at once unless the configuration says otherwise."""

@@ -48,11 +48,11 @@ from deerflow.guardrails import (
     PolicyProvider,
     covers,
 )
-from deerflow.mcp import POLICY
 from deerflow.reflection import resolve_variable
 from deerflow.security.addresses import in_hosts
 from deerflow.storage.provenance import Source
 from deerflow.tools.decorator import COSMETIC
+from deerflow.tools.origin import POLICY
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from langchain_core.tools import ToolException
 from pydantic import Field
 
-from deerflow.community.web import OPENS_ADDRESS, Options, check, keep, kept_path, network_of, options_of, shown_page
+from deerflow.community.web import OPENS_ADDRESS, Options, check, keep, options_of, shown_page
 from deerflow.config.schema import AppConfig
 from deerflow.sandbox.interface import WORKSPACE, Policy, Sandbox, SandboxError
 from deerflow.sandbox.temporary import temporary_sandbox
@@ -24,6 +24,7 @@ from deerflow.security.html import Page
 from deerflow.security.outbound import Outbound
 from deerflow.security.text import inline
 from deerflow.tools.decorator import Runtime, async_tool
+from deerflow.tools.download import kept_path, network_of
 from deerflow.tools.registry import NEEDS_PROGRAM, program_of
 from deerflow.tools.shell import absolute, cut_tail, settings
 

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from deerflow.community.web import LETTERS, Ask, Options, WebError, search_tool
+from deerflow.community.web import LETTERS, Ask, Options, search_tool
+from deerflow.tools.download import WebError
 
 
 def by_library(kind: str, read: Callable[[dict[str, Any]], dict[str, Any]]) -> Ask:

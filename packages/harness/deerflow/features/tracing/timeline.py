@@ -12,13 +12,13 @@ from typing_extensions import TypedDict
 
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import messages_in, text_of
-from deerflow.mcp import SERVER
 from deerflow.models.messages import as_called
 from deerflow.runs.view import verification
 from deerflow.storage.runs import Run
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import EVENTS
+from deerflow.tools.origin import SERVER
 from deerflow.tools.shell import RAN
 
 MOST = 2000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from deerflow.event_loop import Turns
+from deerflow.event_loop import LoopTurns
 
 
 class Rounds:
@@ -24,7 +24,7 @@ class Rounds:
 
 
 async def test_of_a_crowd_one_comes_in_each_round_in_the_order_of_coming():
-    turns, rounds = Turns(), Rounds()
+    turns, rounds = LoopTurns(), Rounds()
     came: list[tuple[int, int]] = []
 
     async def come(number: int) -> None:
@@ -38,7 +38,7 @@ async def test_of_a_crowd_one_comes_in_each_round_in_the_order_of_coming():
 
 
 async def test_without_a_crowd_a_turn_is_had_at_once():
-    turns, rounds = Turns(), Rounds()
+    turns, rounds = LoopTurns(), Rounds()
     for _ in range(3):
         before = rounds.number
         await turns.take()
@@ -49,7 +49,7 @@ async def test_without_a_crowd_a_turn_is_had_at_once():
 
 
 async def test_who_is_cancelled_keeps_nobody_waiting():
-    turns = Turns()
+    turns = LoopTurns()
     waiting = [asyncio.create_task(turns.take()) for _ in range(10)]
     await asyncio.sleep(0)
     for task in waiting[1:9]:

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Work(Protocol):
+class ToolWork(Protocol):
     """What does the work, on behalf of one person."""
 
     async def run(self, task: str, thread_id: str | None, seconds: float) -> str:
@@ -45,7 +45,7 @@ class Work(Protocol):
     async def search(self, query: str) -> list[dict[str, Any]]: ...
 
 
-def server_of(work: Callable[[Context], Work]) -> MCPServer:
+def server_of(work: Callable[[Context], ToolWork]) -> MCPServer:
     """A server whose requests are done by ``work`` of each request."""
     server = MCPServer("deerflow", instructions="Give DeerFlow tasks, and get what it made.")
     reads = ToolAnnotations(read_only_hint=True)

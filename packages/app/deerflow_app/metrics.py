@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from deerflow.counts import Distribution
-from deerflow.features.figures import Installation, installation
+from deerflow.features.figures import InstallationFigures, installation
 
 if TYPE_CHECKING:
     from deerflow.runtime import Runtime
@@ -58,7 +58,7 @@ class Metrics:
         self._database = database
         self._lag = Distribution(LAGS)
         self._is_watching = False
-        self._known: tuple[float, Installation | None] | None = None
+        self._known: tuple[float, InstallationFigures | None] | None = None
         self._reading = asyncio.Lock()
 
     async def text(self, runtime: Runtime | None) -> str:
@@ -69,7 +69,7 @@ class Metrics:
         found = [*self._of_installation(await self._installation()), *self._of_process(), *_of_runtime(runtime)]
         return await asyncio.to_thread(lambda: rendered([*found, *_of_backups(runtime), *_of_system()]))
 
-    async def _installation(self) -> Installation | None:
+    async def _installation(self) -> InstallationFigures | None:
         """Return what was read lately, or None if the database does not answer."""
         async with self._reading:
             if self._known is None or time.monotonic() - self._known[0] > FRESH_SECONDS:
@@ -82,7 +82,7 @@ class Metrics:
                 self._known = time.monotonic(), found
             return self._known[1]
 
-    def _of_installation(self, found: Installation | None) -> Iterator[Metric]:
+    def _of_installation(self, found: InstallationFigures | None) -> Iterator[Metric]:
         known = [found] if found else []
         yield gauge("database_up", "1 if the database answers.", int(found is not None))
         yield Metric(

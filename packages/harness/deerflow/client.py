@@ -29,7 +29,7 @@ from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
 from deerflow.harness import Harness, RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
-from deerflow.runs.agent_provider import Workshop
+from deerflow.runs.agent_provider import AgentProvider
 from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
 from deerflow.runtime import Runtime
 from deerflow.skills.service import skill_source
@@ -169,7 +169,7 @@ class DeerFlowClient:
         saver = checkpointer or checkpointer_for(self._database)
         harness = Harness.build(snapshot, paths, checkpointer=saver, offers=OFFERS)
         self._process, self._is_closed = os.getpid(), False
-        self._own_workshop = Workshop(
+        self._own_workshop = AgentProvider(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()
         )
         self._options = RunOptions(
@@ -188,7 +188,7 @@ class DeerFlowClient:
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()
 
     @property
-    def _workshop(self) -> Workshop:
+    def _workshop(self) -> AgentProvider:
         if self._process != os.getpid():
             raise RuntimeError(FORKED)
         if self._is_closed:

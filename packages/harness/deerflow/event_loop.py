@@ -14,7 +14,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Turns:
+class LoopTurns:
     """Whoever is about to keep the event loop busy takes a turn first: one is given in each of its rounds.
 
     A round runs everything that is ready. Where hundreds become ready together, it would take seconds, in which nobody is

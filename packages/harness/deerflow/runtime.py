@@ -56,8 +56,8 @@ from deerflow.harness import Harness, RunOptions
 from deerflow.identity import Principal
 from deerflow.mcp.connections import McpConnections
 from deerflow.mcp.pins import Pins
-from deerflow.runs.agent_provider import Workshop
-from deerflow.runs.attempt import Parts
+from deerflow.runs.agent_provider import AgentProvider
+from deerflow.runs.attempt import AttemptServices
 from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.protocol_stream import ProtocolStreams
@@ -120,7 +120,7 @@ class Runtime(RunObserver):
         executes: bool = True,
         database: Database | None = None,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
-        embedded: Workshop | None = None,
+        embedded: AgentProvider | None = None,
         platforms: Mapping[str, tuple[Callable[[Mapping[str, Any]], Adapter], bool]] = MappingProxyType({}),
     ) -> None:
         config = embedded.harness.config if embedded else config_source.current()
@@ -145,7 +145,7 @@ class Runtime(RunObserver):
         self,
         config: AppConfig,
         database: Database | None,
-        embedded: Workshop | None,
+        embedded: AgentProvider | None,
         extra_middleware: Sequence[AgentMiddleware[Any, Any, Any]],
     ) -> None:
         """Agents, the database, and what processes tell each other through it."""
@@ -158,7 +158,7 @@ class Runtime(RunObserver):
         )
         if embedded is None:
             harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database), offers=OFFERS)
-            self.workshop = Workshop(self.config_source, harness, extra_middleware=extra_middleware)
+            self.workshop = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)
         else:
             self.workshop = embedded
         self.checkpointer: Any = self.workshop.harness.checkpointer
@@ -218,7 +218,7 @@ class Runtime(RunObserver):
         """Admission and execution of runs, and their streams."""
         self._run_store = run_store = RunStore(self.database)
         self.executor = Executor(
-            Parts(
+            AttemptServices(
                 database=self.database,
                 runs=run_store,
                 log=self.event_log,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deerflow_app.channels.adapters.feishu_frames import CONTROL, DATA, Assembly, Frame
+from deerflow_app.channels.adapters.feishu_frames import CONTROL, DATA, Assembly, FeishuFrame
 
 NUMBERS = st.integers(0, 2**64 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 WORDS = st.text(st.characters(codec="utf-8"), max_size=200)
 FRAMES = st.builds(
-    Frame,
+    FeishuFrame,
     service=INT32,
     method=INT32,
     headers=st.dictionaries(WORDS, WORDS, max_size=5),
@@ -37,29 +37,29 @@ PING = bytes.fromhex("0800100018f681801020002a0c0a0474797065120470696e67")
 
 @given(FRAMES)
 @settings(max_examples=500, deadline=None)
-def test_a_frame_comes_back_as_it_was(frame: Frame):
-    assert Frame.load(frame.dump()) == frame
+def test_a_frame_comes_back_as_it_was(frame: FeishuFrame):
+    assert FeishuFrame.load(frame.dump()) == frame
 
 
 def test_known_bytes_are_read_and_written():
     headers = {"type": "event", "message_id": "m1", "sum": "1", "seq": "0", "trace_id": "值"}
-    event = Frame(33554678, DATA, headers, b'{"a":1}', 7, 1 << 63, "gzip", "json", "new")
+    event = FeishuFrame(33554678, DATA, headers, b'{"a":1}', 7, 1 << 63, "gzip", "json", "new")
 
-    assert Frame.load(EVENT) == event and event.dump() == EVENT
-    assert Frame(33554678, CONTROL, {"type": "ping"}).dump() == PING
+    assert FeishuFrame.load(EVENT) == event and event.dump() == EVENT
+    assert FeishuFrame(33554678, CONTROL, {"type": "ping"}).dump() == PING
 
 
 def test_unknown_fields_are_passed_over():
     varint, fixed64, fixed32, text = b"\x78\x01", b"\x79" + bytes(8), b"\x7d" + bytes(4), b"\x7a\x02hi"
 
-    assert Frame.load(PING + varint + fixed64 + fixed32 + text) == Frame.load(PING)
+    assert FeishuFrame.load(PING + varint + fixed64 + fixed32 + text) == FeishuFrame.load(PING)
 
 
 @given(st.binary(max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_are_a_frame_or_a_value_error(data: bytes):
     try:
-        assert isinstance(Frame.load(data), Frame)
+        assert isinstance(FeishuFrame.load(data), FeishuFrame)
     except ValueError:
         pass
 
@@ -67,13 +67,13 @@ def test_any_bytes_are_a_frame_or_a_value_error(data: bytes):
 def test_every_cut_of_a_frame_is_a_frame_or_a_value_error():
     for length in range(len(EVENT)):
         try:
-            Frame.load(EVENT[:length])
+            FeishuFrame.load(EVENT[:length])
         except ValueError:
             pass
 
 
-def part(message: str, total: int, number: int, payload: bytes) -> Frame:
-    return Frame(1, DATA, {"message_id": message, "sum": str(total), "seq": str(number)}, payload)
+def part(message: str, total: int, number: int, payload: bytes) -> FeishuFrame:
+    return FeishuFrame(1, DATA, {"message_id": message, "sum": str(total), "seq": str(number)}, payload)
 
 
 def test_parts_make_one_message_in_whatever_order_they_come():
@@ -99,4 +99,4 @@ def test_messages_that_never_end_take_bounded_memory():
 @pytest.mark.parametrize(("total", "number"), [("2", "2"), ("2", "-1"), ("x", "0"), ("2", "")])
 def test_an_impossible_part_is_a_value_error(total: str, number: str):
     with pytest.raises(ValueError):
-        Assembly().add(Frame(1, DATA, {"message_id": "m", "sum": total, "seq": number}))
+        Assembly().add(FeishuFrame(1, DATA, {"message_id": "m", "sum": total, "seq": number}))

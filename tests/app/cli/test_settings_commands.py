@@ -173,9 +173,9 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def _refuses(*_: object, **__: object) -> object:
-    from deerflow_app.cli.commands.doctor import Answer
+    from deerflow_app.cli.commands.doctor import DoctorAnswer
 
-    return Answer("bad", "refuses the key (HTTP 401)", "Set the right key.")
+    return DoctorAnswer("bad", "refuses the key (HTTP 401)", "Set the right key.")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "notes.tar.gz", "notes.tar.zst"])

@@ -19,8 +19,8 @@ from deerflow.config import ConfigError, ConfigProblem, ModelConfig
 from deerflow.config.model_origin import ModelOrigin
 from deerflow.sandbox.interface import Isolation, ProbeReport, Problem, SandboxUnavailableError
 from deerflow.storage.thread_lock import ThreadBusyError
-from deerflow_app.cli.chat.transcript import Transcript, banner
-from deerflow_app.cli.commands.doctor import Check, exit_code, report
+from deerflow_app.cli.chat.transcript import TerminalTranscript, banner
+from deerflow_app.cli.commands.doctor import DoctorCheck, exit_code, report
 from deerflow_app.cli.failures import explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import THEME
 
@@ -77,7 +77,7 @@ def test_an_earlier_conversation_is_shown_as_it_happened() -> None:
         {"id": "2", "name": "present_files", "args": {"filepaths": ["/mnt/user-data/outputs/r.md"]}},
         {"id": "3", "name": "bash", "args": {"description": "Cut off", "command": "sleep 9"}},
     ]
-    Transcript(console).history(
+    TerminalTranscript(console).history(
         [
             {"type": "human", "content": "count\nplease", "files": [{"filename": "x.csv"}]},
             {"type": "ai", "content": "Counting.", "reasoning_content": "hm", "tool_calls": calls},
@@ -100,8 +100,8 @@ def test_an_earlier_conversation_is_shown_as_it_happened() -> None:
 
 def test_the_doctor_puts_the_remedy_below_what_is_broken() -> None:
     checks = [
-        Check("Models", "a", "ok", "reachable"),
-        Check("Sandbox", "bwrap", "bad", "not installed", "apt install bubblewrap"),
+        DoctorCheck("Models", "a", "ok", "reachable"),
+        DoctorCheck("Sandbox", "bwrap", "bad", "not installed", "apt install bubblewrap"),
     ]
     text = shown(report(checks))
     assert text.index("✗  bwrap") < text.index("→ apt install bubblewrap")
@@ -110,7 +110,7 @@ def test_the_doctor_puts_the_remedy_below_what_is_broken() -> None:
 
 @pytest.mark.parametrize(("statuses", "code"), [(["ok"], 0), (["ok", "warn"], 0), (["warn", "bad"], 1)])
 def test_the_doctor_fails_only_for_what_is_essential(statuses: list[Any], code: int) -> None:
-    assert exit_code([Check("a", "n", status, "f") for status in statuses]) == code
+    assert exit_code([DoctorCheck("a", "n", status, "f") for status in statuses]) == code
 
 
 @pytest.mark.parametrize(

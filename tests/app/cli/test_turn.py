@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.theme import Theme
 
 from deerflow.events.streams.client_events import StreamEvent
-from deerflow_app.cli.chat.turn import Outcome, Turn
+from deerflow_app.cli.chat.turn import TerminalTurn, TurnOutcome
 from deerflow_app.cli.chat.view import STOPPED, LiveView, PlainView
 from deerflow_app.cli.terminal import THEME
 
@@ -53,16 +53,16 @@ def terminal(height: int = 40) -> Console:
     )
 
 
-async def live(*events: StreamEvent, console: Console | None = None) -> tuple[Outcome, str]:
+async def live(*events: StreamEvent, console: Console | None = None) -> tuple[TurnOutcome, str]:
     console = console or terminal()
     async with LiveView(console) as view:
-        outcome = await Turn(view).play(stream(*events))
+        outcome = await TerminalTurn(view).play(stream(*events))
     return outcome, console.export_text()
 
 
-async def plain(*events: StreamEvent, known: Sequence[str] = ()) -> tuple[Outcome, str, str]:
+async def plain(*events: StreamEvent, known: Sequence[str] = ()) -> tuple[TurnOutcome, str, str]:
     progress, answer = Console(file=io.StringIO(), width=80, theme=Theme(THEME)), io.StringIO()
-    outcome = await Turn(PlainView(progress, answer), known_artifacts=known).play(stream(*events))
+    outcome = await TerminalTurn(PlainView(progress, answer), known_artifacts=known).play(stream(*events))
     return outcome, answer.getvalue(), progress.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -210,7 +210,7 @@ async def test_stopping_keeps_what_was_said_and_marks_the_running_command() -> N
 
     async def turn() -> None:
         async with LiveView(console) as view:
-            await Turn(view).play(endless())
+            await TerminalTurn(view).play(endless())
 
     task = asyncio.create_task(turn())
     await asyncio.sleep(0.2)
@@ -227,7 +227,7 @@ async def test_the_moving_part_never_outgrows_the_screen(height: int) -> None:
     console = terminal(height)
     todos = [{"content": f"step {i}", "status": "pending"} for i in range(8)]
     async with LiveView(console) as view:
-        turn = Turn(view)
+        turn = TerminalTurn(view)
         calls = [{"name": "bash", "args": {"command": "x\n" * 9}, "id": f"c{i}"} for i in range(6)]
         await turn.play(
             stream(
@@ -292,7 +292,7 @@ class Screen:
 async def test_a_silent_model_is_waited_for_in_words_until_it_answers() -> None:
     console = terminal()
     async with LiveView(console) as view:
-        turn = Turn(view)
+        turn = TerminalTurn(view)
         await turn.play(stream(StreamEvent("custom", {"type": "llm_waiting", "seconds": 30})))
         assert "Waiting for the model, 30 s" in view._status().plain
         await turn.play(stream(ai("Here.")))

@@ -18,7 +18,7 @@ import pytest
 from deerflow.config import ConfigSource, Paths
 from deerflow_app.cli import installation as module
 from deerflow_app.cli.commands.update import install
-from deerflow_app.cli.failures import Failure
+from deerflow_app.cli.failures import CommandFailure
 from deerflow_app.cli.installation import Installation, InstallationError, Wheels
 
 PROGRAM = """
@@ -142,7 +142,7 @@ def _killed_at(step: int, update: Callable[..., None], monkeypatch: pytest.Monke
 
 def test_a_version_that_fails_on_the_copy_is_not_used_and_says_why(tmp_path: Path, update: Callable[..., None]) -> None:
     update("0.2.0")
-    with pytest.raises(Failure, match=r"failed on a copy(.|\n)*on the copy \(0,\)(.|\n)*the tables do not fit"):
+    with pytest.raises(CommandFailure, match=r"failed on a copy(.|\n)*on the copy \(0,\)(.|\n)*the tables do not fit"):
         update("0.3.0")
     assert _version(Installation(tmp_path / "program")) == "0.2.0"
 

@@ -20,7 +20,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.cli import Settings
 from deerflow_app.cli.commands import accounts
-from deerflow_app.cli.failures import Failure
+from deerflow_app.cli.failures import CommandFailure
 from deerflow_app.gateway.auth.passwords import Passwords
 
 pytestmark = pytest.mark.usefixtures("folder", "without_tool_image")
@@ -92,9 +92,9 @@ def test_a_reset_password_is_in_a_file_for_its_owner_alone(data_dir: Path) -> No
 
 def test_roles_change_but_an_administrator_is_left() -> None:
     user("add", "ada@example.org")
-    with pytest.raises(Failure, match="only administrator"):
+    with pytest.raises(CommandFailure, match="only administrator"):
         user("role", "ada@example.org", "user")
-    with pytest.raises(Failure, match="only administrator"):
+    with pytest.raises(CommandFailure, match="only administrator"):
         user("delete", "ada@example.org", "--yes")
     user("add", "eve@example.org")
 
@@ -146,7 +146,7 @@ def test_an_account_is_not_deleted_by_who_thinks_better_of_it(data_dir: Path) ->
 def test_the_only_administrators_data_is_not_deleted_either(data_dir: Path) -> None:
     user("add", "ada@example.org")
     with_database(data_dir, lambda database: belongings(database, "default"))
-    with pytest.raises(Failure, match="only administrator"):
+    with pytest.raises(CommandFailure, match="only administrator"):
         user("delete", "ada@example.org", "--with-data", "--yes")
     assert with_database(data_dir, lambda database: left_of(database, ["default"])) == [(2, 1)]
 
@@ -159,7 +159,7 @@ def test_someone_is_suspended_and_let_in_again(data_dir: Path) -> None:
     assert "suspended" in user("list").stdout
     user("resume", "eve@example.org")
     assert listed()["eve@example.org"]["suspended_at"] is None
-    with pytest.raises(Failure, match="only administrator"):
+    with pytest.raises(CommandFailure, match="only administrator"):
         user("suspend", "ada@example.org")
 
 
@@ -178,7 +178,7 @@ def test_ones_data_is_written_into_an_archive_and_never_over_a_file(data_dir: Pa
         assert json.loads(made.read("manifest.json"))["person"]["email"] == "eve@example.org"
     assert [name.rsplit("/", 1)[-1] for name in names].count("report.txt") == 1
     assert not any(ids["ada@example.org"] in name for name in names)
-    with pytest.raises(Failure, match="exists already"):
+    with pytest.raises(CommandFailure, match="exists already"):
         user("export", str(archive))
     assert sorted(tmp_path.glob("eve*")) == [archive]
 
@@ -208,9 +208,9 @@ async def left_of(database: Database, owners: list[str]) -> list[tuple[int, int]
 
 def test_mistakes_are_told_with_a_remedy() -> None:
     assert "deerflow user add" in user("list").stderr
-    with pytest.raises(Failure, match="no administrator yet"):
+    with pytest.raises(CommandFailure, match="no administrator yet"):
         user("reset-password")
-    with pytest.raises(Failure, match="no e-mail address"):
+    with pytest.raises(CommandFailure, match="no e-mail address"):
         user("add", "nobody")
     user("add", "ada@example.org")
     for call, words in (
@@ -218,9 +218,9 @@ def test_mistakes_are_told_with_a_remedy() -> None:
         (("role", "nobody@example.org", "admin"), "no account"),
         (("role", "ada@example.org", "root"), "no role"),
     ):
-        with pytest.raises(Failure, match=words):
+        with pytest.raises(CommandFailure, match=words):
             user(*call)
-    with pytest.raises(Failure, match="8 characters"):
+    with pytest.raises(CommandFailure, match="8 characters"):
         user("add", "eve@example.org", "--password-stdin", stdin="short\n")
 
 
@@ -235,7 +235,7 @@ def test_a_token_is_printed_once_listed_and_revoked(data_dir: Path) -> None:
     assert with_database(data_dir, lambda database: TokenRepository(database).find(value)) is not None
     token("revoke", one["id"])
     assert with_database(data_dir, lambda database: TokenRepository(database).find(value)) is None
-    with pytest.raises(Failure, match="no such token"):
+    with pytest.raises(CommandFailure, match="no such token"):
         token("revoke", one["id"])
 
 
@@ -243,9 +243,9 @@ def test_tokens_belong_to_accounts_and_do_not_exceed_them() -> None:
     user("add", "ada@example.org")
     user("add", "eve@example.org")
 
-    with pytest.raises(Failure, match="administrators"):
+    with pytest.raises(CommandFailure, match="administrators"):
         token("create", "x", "--user", "eve@example.org", "--scope", "admin")
-    with pytest.raises(Failure, match="no scope"):
+    with pytest.raises(CommandFailure, match="no scope"):
         token("create", "x", "--scope", "root")
     token("create", "x", "--user", "eve@example.org")
     assert json.loads(token("list", "--json").stdout)["tokens"] == []

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, event, text
 
-from deerflow.features.figures import Installation, installation
+from deerflow.features.figures import InstallationFigures, installation
 from deerflow.storage.database import Database
 from deerflow.storage.tables import channel_connections, channel_outbox, runs, threads, utc_now
 
@@ -75,7 +75,7 @@ def _fill(connection: Connection) -> None:
 async def test_the_figures_say_how_the_installation_is(database: Database) -> None:
     nothing = await database.browse(installation)
     states = {"running": 0, "waiting": 0, "queued": 0, "scheduled": 0}
-    assert nothing == Installation(states, 0, {}, 0, 0)
+    assert nothing == InstallationFigures(states, 0, {}, 0, 0)
     await database.write(_fill)
     found = await database.browse(installation)
     assert found.runs == {"running": 1, "waiting": 2, "queued": 1, "scheduled": 1}

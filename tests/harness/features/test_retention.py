@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Table, func, insert, select, update
 
 from deerflow.agents.thread_state import ThreadState
 from deerflow.config import Paths
-from deerflow.features.retention import Amount, Retention, RetentionPolicy
+from deerflow.features.retention import Removed, Retention, RetentionPolicy
 from deerflow.identity import Principal
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
@@ -119,12 +119,12 @@ async def test_events_of_runs_that_ended_long_ago_go_and_the_rest_stays(database
         await _insert(database, tool_executions, run_id=f"r{number}", call="y" * 10)
     policy = RetentionPolicy(events=30 * DAY, checkpoints=None)
     would = await retention.apply(policy, dry_run=True)
-    assert (would["events"], would["tool_executions"]) == (Amount(1, 100), Amount(1, 10))
+    assert (would["events"], would["tool_executions"]) == (Removed(1, 100), Removed(1, 10))
     assert await _count(database, run_events) == 3
     assert await retention.apply(policy) == would
     left = await database.read(lambda connection: sorted(connection.scalars(select(run_events.c.run_id))))
     assert left == ["r1", "r2"]
-    assert (await retention.apply(policy))["events"] == Amount()
+    assert (await retention.apply(policy))["events"] == Removed()
 
 
 async def test_many_rows_go_in_steps(database: Database, retention: Retention):
@@ -133,7 +133,7 @@ async def test_many_rows_go_in_steps(database: Database, retention: Retention):
     await _run(database, "r", "t", now - 40 * DAY)
     rows = [{"thread_id": "t", "first_seq": n, "last_seq": n, "run_id": "r", "data": b"x"} for n in range(1200)]
     await database.write(lambda connection: connection.execute(insert(run_events), rows) and None)
-    assert (await retention.apply(RetentionPolicy(checkpoints=None)))["events"] == Amount(1200, 1200)
+    assert (await retention.apply(RetentionPolicy(checkpoints=None)))["events"] == Removed(1200, 1200)
     assert await _count(database, run_events) == 0
 
 
@@ -185,7 +185,7 @@ async def test_idle_threads_lose_the_way_back_and_nothing_that_was_said(
     assert (await pruning.graph.aget_state(config)).values == before
     assert len([state async for state in pruning.graph.aget_state_history(config)]) == 1
     assert len([s async for s in pruning.graph.aget_state_history({"configurable": {"thread_id": "new"}})]) > 6
-    assert (await retention.apply(policy))["checkpoints"] == Amount()
+    assert (await retention.apply(policy))["checkpoints"] == Removed()
 
 
 async def test_leftovers_go_when_they_are_over(database: Database, retention: Retention):
@@ -237,7 +237,7 @@ async def test_what_is_still_to_be_done_is_not_removed_however_long_everybody_wa
     await _insert(
         database, jobs, kind="memory", key="of one that died", payload={}, due_at=overdue, leased_until=overdue
     )
-    assert set((await retention.apply(NOTHING)).values()) == {Amount()}
+    assert set((await retention.apply(NOTHING)).values()) == {Removed()}
     assert await _count(database, jobs) == 2
 
 
@@ -245,7 +245,7 @@ async def test_without_end_of_time_everything_stays(database: Database, retentio
     await _thread(database, "t", utc_now() - 1000 * DAY)
     await _run(database, "r", "t", utc_now() - 1000 * DAY)
     await _event(database, "r", "t", 1)
-    assert set((await retention.apply(NOTHING)).values()) == {Amount()}
+    assert set((await retention.apply(NOTHING)).values()) == {Removed()}
     assert (await _count(database, threads), await _count(database, run_events)) == (1, 1)
 
 

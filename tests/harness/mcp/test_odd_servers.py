@@ -23,7 +23,7 @@ from tests.harness.mcp.test_turns_with_servers import client_of, file, result  #
 from deerflow.config import AppConfig, Paths
 from deerflow.harness import Harness, RunOptions
 from deerflow.mcp.questions import is_web_address
-from deerflow.mcp.wire import Lines
+from deerflow.mcp.wire import ResponseLines
 
 STDIO: dict[str, Any] = {"command": sys.executable, "args": [odd_server.__file__], "isolation": "host"}
 
@@ -66,7 +66,7 @@ async def test_a_body_is_mended_wherever_its_pieces_are_cut(end: str) -> None:
             for start in range(0, len(whole), size):
                 yield whole[start : start + size]
 
-        got = [piece async for piece in Lines(httpx2.Response(200, content=pieces()))]
+        got = [piece async for piece in ResponseLines(httpx2.Response(200, content=pieces()))]
         assert b"".join(got).decode() == expected
 
 

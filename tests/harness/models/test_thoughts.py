@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.models.thoughts import Parts, ThoughtStream, separate
+from deerflow.models.thoughts import ThoughtAndAnswer, ThoughtStream, separate
 
 QUOTED = [
     "Write `<think>` first.",
@@ -19,19 +19,19 @@ QUOTED = [
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("<think>\nhm\n</think>\n\n42", Parts("hm", "42")),
-        ("hm\n</think>\n42", Parts("hm", "42")),
-        ("<THINK>hm</Think>42", Parts("hm", "42")),
-        ("◁think▷hm◁/think▷42", Parts("hm", "42")),
-        ("hm◁/think▷42", Parts("hm", "42")),
-        ("<think>cut off", Parts("cut off", "")),
-        ("a <think>x</think>b<think>y</think>", Parts("x\n\ny", "a b")),
-        ("<think>a `</think>` b</think>c", Parts("a `</think>` b", "c")),
-        ("", Parts("", "")),
-        *[(text, Parts("", text)) for text in QUOTED],
+        ("<think>\nhm\n</think>\n\n42", ThoughtAndAnswer("hm", "42")),
+        ("hm\n</think>\n42", ThoughtAndAnswer("hm", "42")),
+        ("<THINK>hm</Think>42", ThoughtAndAnswer("hm", "42")),
+        ("◁think▷hm◁/think▷42", ThoughtAndAnswer("hm", "42")),
+        ("hm◁/think▷42", ThoughtAndAnswer("hm", "42")),
+        ("<think>cut off", ThoughtAndAnswer("cut off", "")),
+        ("a <think>x</think>b<think>y</think>", ThoughtAndAnswer("x\n\ny", "a b")),
+        ("<think>a `</think>` b</think>c", ThoughtAndAnswer("a `</think>` b", "c")),
+        ("", ThoughtAndAnswer("", "")),
+        *[(text, ThoughtAndAnswer("", text)) for text in QUOTED],
     ],
 )
-def test_thoughts_and_answer_are_separated(text: str, parts: Parts) -> None:
+def test_thoughts_and_answer_are_separated(text: str, parts: ThoughtAndAnswer) -> None:
     assert separate(text) == parts
 
 
@@ -45,7 +45,7 @@ def test_a_stream_is_separated_however_it_is_cut(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     stream = ThoughtStream()
-    parts = [stream.feed(piece) if not stream.is_done else Parts("", piece) for piece in pieces]
+    parts = [stream.feed(piece) if not stream.is_done else ThoughtAndAnswer("", piece) for piece in pieces]
     parts.append(stream.end())
     whole = separate(text)
     assert "".join(part.thoughts for part in parts) == whole.thoughts

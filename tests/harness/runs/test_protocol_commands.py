@@ -12,7 +12,7 @@ import pytest
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, UnavailableError
 from deerflow.events.store import RunEvent
 from deerflow.identity import Principal
-from deerflow.runs.protocol_commands import Command, ProtocolCommands, error_answer
+from deerflow.runs.protocol_commands import ProtocolCommand, ProtocolCommands, error_answer
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import RunStatus
 
@@ -90,7 +90,7 @@ def runs() -> Runs:
 
 async def ask(runs: Runs, method: str, params: dict[str, Any], thread_id: str = "t") -> dict[str, Any]:
     commands = ProtocolCommands(cast(Any, runs), cast(Any, States()), cast(Any, Streams()))
-    return await commands.execute(ME, thread_id, Command(id=7, method=method, params=params))
+    return await commands.execute(ME, thread_id, ProtocolCommand(id=7, method=method, params=params))
 
 
 async def test_a_run_starts_on_a_thread_that_need_not_exist(runs: Runs) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
-from deerflow.runs.protocol_commands import Command, ProtocolSession, success
+from deerflow.runs.protocol_commands import ProtocolCommand, ProtocolSession, success
 from deerflow.runs.protocol_stream import AnyOf
 
 ME = Principal("me", "user", "session")
@@ -48,7 +48,7 @@ class Streams:
 
 
 class Commands:
-    async def execute(self, principal: Principal, thread_id: str, command: Command) -> dict[str, Any]:
+    async def execute(self, principal: Principal, thread_id: str, command: ProtocolCommand) -> dict[str, Any]:
         if command.method == "agent.getTree":
             raise NotFoundError("The thread has no runs yet.", code="no_such_run")
         return success(command, {"did": command.method})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deerflow.sandbox.isolation.namespaces import Bind, Features, build_arguments
+from deerflow.sandbox.isolation.namespaces import Bind, KernelFeatures, build_arguments
 from deerflow.sandbox.isolation.plan import SYSTEM_DIRECTORIES
 
 BINDS: list[Bind] = [
@@ -18,7 +18,7 @@ BINDS: list[Bind] = [
 ]
 
 
-def arguments(*binds: Bind, features: Features = Features(), share_network: bool = False) -> list[str]:
+def arguments(*binds: Bind, features: KernelFeatures = KernelFeatures(), share_network: bool = False) -> list[str]:
     return build_arguments(
         ("/usr/bin/python3", "/run/agent.pyc", "9"),
         ("--ro-bind", "/mnt/0", "/etc"),
@@ -80,11 +80,11 @@ def test_home_and_tmp_without_a_directory_are_small_and_in_memory() -> None:
 @pytest.mark.parametrize(
     ("features", "missing", "present"),
     [
-        (Features(disable_userns=False), "--disable-userns", "--unshare-user"),
-        (Features(fresh_proc=False), "--proc /proc", "--ro-bind /proc /proc"),
+        (KernelFeatures(disable_userns=False), "--disable-userns", "--unshare-user"),
+        (KernelFeatures(fresh_proc=False), "--proc /proc", "--ro-bind /proc /proc"),
     ],
 )
-def test_a_missing_feature_leaves_the_rest_as_it_is(features: Features, missing: str, present: str) -> None:
+def test_a_missing_feature_leaves_the_rest_as_it_is(features: KernelFeatures, missing: str, present: str) -> None:
     shown = options(arguments(features=features))
     assert missing not in shown
     assert present in shown

@@ -16,10 +16,10 @@ from deerflow.errors import ConflictError, InvalidRequestError
 from deerflow.storage import search
 from deerflow.storage.database import Database
 from deerflow.storage.provenance import has_rows
-from deerflow.threads.adoption import Conversation, adopt
+from deerflow.threads.adoption import AdoptedConversation, adopt
 
 CALL = {"name": "lookup", "args": {}, "id": "c1"}
-OLD = Conversation(
+OLD = AdoptedConversation(
     "old",
     "elsewhere",
     "Owls",

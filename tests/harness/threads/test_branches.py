@@ -7,13 +7,13 @@ from bench.scripted_openai import ScriptedOpenAI
 from tests.harness.runs.run_house import ME, ended, messages, say, thread
 
 from deerflow.runtime import Runtime
-from deerflow.threads.branches import Branch, Turn, branches
+from deerflow.threads.branches import Branch, TurnCheckpoints, branches
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def turn(number: int, message: str, before: str | None, after: str | None) -> Turn:
-    return Turn(message, f"run-{message}", before, after, START + timedelta(minutes=number))
+def turn(number: int, message: str, before: str | None, after: str | None) -> TurnCheckpoints:
+    return TurnCheckpoints(message, f"run-{message}", before, after, START + timedelta(minutes=number))
 
 
 def test_a_conversation_without_edits_has_one_way() -> None:

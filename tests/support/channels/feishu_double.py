@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from tests.support.channels.double import LATER, Double, Fault, Operation
 from tests.support.channels.loopback import Link
 
-from deerflow_app.channels.adapters.feishu_frames import CONTROL, DATA, Frame
+from deerflow_app.channels.adapters.feishu_frames import CONTROL, DATA, FeishuFrame
 
 BOT, ANN, BEN, CHAT, BENS, GROUP, TENANT = "ou_bot", "on_ann", "on_ben", "oc_private", "oc_ben", "oc_group", "tenant-1"
 CARD_BYTES = 30 << 10
@@ -127,7 +127,7 @@ class FeishuDouble(Double):
                 "seq": str(number),
                 "trace_id": "t",
             }
-            await link.send(Frame(7, DATA, names, raw[number * size : (number + 1) * size], 1, 1).dump())
+            await link.send(FeishuFrame(7, DATA, names, raw[number * size : (number + 1) * size], 1, 1).dump())
 
     def card(self, message: Message) -> dict[str, Any]:
         """Return the card that people see."""
@@ -156,11 +156,11 @@ class FeishuDouble(Double):
             await self.put(link, delivery)
         async for raw in link:
             assert isinstance(raw, bytes)
-            frame = Frame.load(raw)
+            frame = FeishuFrame.load(raw)
             if frame.method == CONTROL:
                 self.pings += 1
                 pong = json.dumps(self._config()).encode()
-                await link.send(Frame(frame.service, CONTROL, {"type": "pong"}, pong).dump())
+                await link.send(FeishuFrame(frame.service, CONTROL, {"type": "pong"}, pong).dump())
                 continue
             payload = json.loads(frame.payload)
             assert payload["code"] == 200 and frame.headers["biz_rt"]

@@ -49,7 +49,7 @@ def not_writable(path: Path) -> str:
     )
 
 
-class Failure(Exception):
+class CommandFailure(Exception):
     """An expected end of a command.
 
     Args:
@@ -65,18 +65,18 @@ class Failure(Exception):
         self.exit_code = exit_code
 
 
-def usage_failure(message: str, remedy: str = "") -> Failure:
+def usage_failure(message: str, remedy: str = "") -> CommandFailure:
     """A mistake in the call or the configuration (exit code 2)."""
-    return Failure(message, remedy, USAGE)
+    return CommandFailure(message, remedy, USAGE)
 
 
 OF_THE_CALL = (400, 401, 403, 404, 413, 422)
 """Statuses of requests that cannot be fulfilled as they are."""
 
 
-def explain(error: BaseException) -> Failure:
+def explain(error: BaseException) -> CommandFailure:
     """The failure that stands for any exception that reached the border of the command line."""
-    if isinstance(error, Failure):
+    if isinstance(error, CommandFailure):
         return error
     from deerflow.config import ConfigError
     from deerflow.errors import RequestError
@@ -86,16 +86,16 @@ def explain(error: BaseException) -> Failure:
 
     if isinstance(error, RemoteError | RequestError):
         is_wrong = getattr(error, "status", None) in OF_THE_CALL
-        return Failure(str(error), getattr(error, "remedy", ""), USAGE if is_wrong else FAILED)
+        return CommandFailure(str(error), getattr(error, "remedy", ""), USAGE if is_wrong else FAILED)
     if isinstance(error, SandboxUnavailableError):
-        return Failure(str(error), "`deerflow doctor` shows what is missing and how to get it.")
+        return CommandFailure(str(error), "`deerflow doctor` shows what is missing and how to get it.")
     if isinstance(error, SandboxError | DatabaseError):
-        return Failure(str(error))
+        return CommandFailure(str(error))
     if isinstance(error, sqlite3.Error):
         return database_failure(error)
     if isinstance(error, OSError) and error.strerror:
         about = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-        return Failure(
+        return CommandFailure(
             about,
             not_writable(Path(error.filename))
             if _is_about_the_data(error)
@@ -105,8 +105,8 @@ def explain(error: BaseException) -> Failure:
     if isinstance(error, ConfigError | FileNotFoundError | ValueError | ImportError):
         return usage_failure(str(error))
     if isinstance(error, OSError):
-        return Failure(f"{type(error).__name__}: {error}")
-    return Failure(
+        return CommandFailure(f"{type(error).__name__}: {error}")
+    return CommandFailure(
         f"Unexpected error: {type(error).__name__}: {error}",
         "Run the command again with --debug for the traceback, and please report it.",
     )
@@ -119,16 +119,16 @@ def _is_about_the_data(error: OSError) -> bool:
     return named and Path(str(error.filename)).is_relative_to(Paths().base_dir)
 
 
-def database_failure(error: sqlite3.Error) -> Failure:
+def database_failure(error: sqlite3.Error) -> CommandFailure:
     """The failure for what SQLite says about the database that holds the threads."""
     said = str(error)
     remedy = next((remedy for part, remedy in DATABASE_REMEDIES.items() if part in said.lower()), "")
-    return Failure(f"The database of the threads cannot be used: {said}.", remedy)
+    return CommandFailure(f"The database of the threads cannot be used: {said}.", remedy)
 
 
-def turn_failure(error: Mapping[str, Any]) -> Failure:
+def turn_failure(error: Mapping[str, Any]) -> CommandFailure:
     """The failure for the ``error`` of a turn's ``end`` event: ``{"kind", "message"}``, whose message names its remedy."""
     kind = str(error.get("kind") or "")
     is_of_the_model = kind in ("auth", "network", "model_not_found")
     remedy = "`deerflow doctor` asks every model whether it answers." if is_of_the_model else ""
-    return Failure(str(error.get("message") or kind or "The agent failed."), remedy)
+    return CommandFailure(str(error.get("message") or kind or "The agent failed."), remedy)

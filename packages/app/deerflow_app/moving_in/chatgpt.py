@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import Chat, ChatMessage, moment, without
+from deerflow_app.moving_in.threads import ChatMessage, MovedChat, moment, without
 
 ORIGIN = "chatgpt"
 _ROLES = {"user": "human", "assistant": "ai"}
@@ -20,13 +20,13 @@ def is_it(item: Mapping[str, Any]) -> bool:
     return "mapping" in item
 
 
-def read(item: Mapping[str, Any]) -> Chat:
+def read(item: Mapping[str, Any]) -> MovedChat:
     """Read one conversation. Raises KeyError, TypeError, ValueError, AttributeError if it is broken."""
     messages = [found for node in _way(item) if (found := _message(node)) is not None]
     metadata = {"archived": True} if item.get("is_archived") else {}
     created_at, updated_at = moment(item.get("create_time")), moment(item.get("update_time"))
     key = str(item.get("conversation_id") or item.get("id") or f"{item.get('title')}/{item.get('create_time')}")
-    return Chat(key, str(item.get("title") or ""), messages, created_at, updated_at, metadata)
+    return MovedChat(key, str(item.get("title") or ""), messages, created_at, updated_at, metadata)
 
 
 def _way(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:

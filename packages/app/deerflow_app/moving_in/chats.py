@@ -17,7 +17,7 @@ from deerflow.errors import InvalidRequestError
 from deerflow.identity import Principal
 from deerflow_app.moving_in import chatgpt, claude, open_webui
 from deerflow_app.moving_in.json_objects import MAX_OBJECT, objects
-from deerflow_app.moving_in.report import Report
+from deerflow_app.moving_in.report import MoveReport
 from deerflow_app.moving_in.threads import KIND, ThreadImport, one_line
 
 SOURCES = (chatgpt, claude, open_webui)
@@ -28,7 +28,7 @@ _DAMAGED = (ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplemented
 _BROKEN = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
-async def import_chats(file: Path, principal: Principal, threads: ThreadImport, report: Report) -> None:
+async def import_chats(file: Path, principal: Principal, threads: ThreadImport, report: MoveReport) -> None:
     """Make threads of all chats in a file. Those that are broken are named and left out.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import Chat, ChatMessage, moment
+from deerflow_app.moving_in.threads import ChatMessage, MovedChat, moment
 
 ORIGIN = "claude"
 
@@ -14,7 +14,7 @@ def is_it(item: Mapping[str, Any]) -> bool:
     return "chat_messages" in item
 
 
-def read(item: Mapping[str, Any]) -> Chat:
+def read(item: Mapping[str, Any]) -> MovedChat:
     """Read one conversation. Raises KeyError, TypeError, ValueError, AttributeError if it is broken."""
     found: list[ChatMessage] = []
     for index, message in enumerate(item["chat_messages"]):
@@ -24,7 +24,7 @@ def read(item: Mapping[str, Any]) -> Chat:
             found.append(ChatMessage(role, text, str(message.get("uuid") or index), moment(message.get("created_at"))))
     created_at, updated_at = moment(item.get("created_at")), moment(item.get("updated_at"))
     key = str(item.get("uuid") or f"{item.get('name')}/{item.get('created_at')}")
-    return Chat(key, str(item.get("name") or ""), found, created_at, updated_at)
+    return MovedChat(key, str(item.get("name") or ""), found, created_at, updated_at)
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[str]:

@@ -16,13 +16,13 @@ from deerflow.errors import RequestError
 from deerflow.identity import ID_PATTERN, LOCAL_PRINCIPAL, Principal
 from deerflow.runtime import Runtime
 from deerflow.storage.tables import utc_now
-from deerflow.threads.adoption import Conversation
+from deerflow.threads.adoption import AdoptedConversation
 from deerflow_app.gateway.auth.accounts import check_email
 from deerflow_app.gateway.auth.passwords import Passwords
 from deerflow_app.moving_in.deer_flow_files import FileImport
 from deerflow_app.moving_in.deer_flow_home import DEFAULT_USER, ORIGIN, DeerFlowHome, json_object, rows
-from deerflow_app.moving_in.deer_flow_messages import State, newest_state
-from deerflow_app.moving_in.report import Report
+from deerflow_app.moving_in.deer_flow_messages import MessageState, newest_state
+from deerflow_app.moving_in.report import MoveReport
 from deerflow_app.moving_in.threads import KIND, ThreadImport, moment, one_line, titled
 
 ACCOUNTS, FILES = "accounts", "files of threads"
@@ -38,7 +38,7 @@ _OWN = ("user_id", "owner_id", "graph_id", "assistant_id")
 _DIRECTORIES = ("user-data", "acp-workspace")
 
 
-async def import_deer_flow(home: DeerFlowHome, runtime: Runtime, report: Report, *, dry_run: bool) -> None:
+async def import_deer_flow(home: DeerFlowHome, runtime: Runtime, report: MoveReport, *, dry_run: bool) -> None:
     """Take over everything of ``home``, which is not written to. May be repeated, also after it was cut off.
 
     Raises:
@@ -63,7 +63,7 @@ async def import_deer_flow(home: DeerFlowHome, runtime: Runtime, report: Report,
 
 
 async def _accounts(
-    found: list[dict[str, Any]], runtime: Runtime, report: Report, *, dry_run: bool
+    found: list[dict[str, Any]], runtime: Runtime, report: MoveReport, *, dry_run: bool
 ) -> dict[str, Principal]:
     """Return who deer-flow's users are here: those with the same address, or accounts that are made.
 
@@ -102,7 +102,9 @@ async def _accounts(
 
 
 class _Threads:
-    def __init__(self, home: DeerFlowHome, database: sqlite3.Connection, threads: ThreadImport, report: Report) -> None:
+    def __init__(
+        self, home: DeerFlowHome, database: sqlite3.Connection, threads: ThreadImport, report: MoveReport
+    ) -> None:
         self._home = home
         self._database = database
         self._threads = threads
@@ -126,11 +128,11 @@ class _Threads:
                 continue
             await self._take(row, state, owner)
 
-    async def _take(self, row: Mapping[str, Any], state: State, owner: Principal) -> None:
+    async def _take(self, row: Mapping[str, Any], state: MessageState, owner: Principal) -> None:
         files = await asyncio.to_thread(self._directories, row)
         metadata = {key: value for key, value in json_object(row.get("metadata_json")).items() if key not in _OWN}
         updated_at = moment(row.get("updated_at")) or state.at or utc_now()
-        given = Conversation(
+        given = AdoptedConversation(
             row["thread_id"],
             ORIGIN,
             titled(row.get("display_name") or state.title, state.messages),

@@ -14,8 +14,8 @@ from deerflow.identity import ID_PATTERN, LOCAL_PRINCIPAL, Principal
 from deerflow.runtime import Runtime
 from deerflow.skills.installer import pack
 from deerflow_app.moving_in.deer_flow_home import DEFAULT_USER, ORIGIN, DeerFlowHome, json_object, text_of
-from deerflow_app.moving_in.deer_flow_memory import NO_AGENT, Memory, memories
-from deerflow_app.moving_in.report import Report
+from deerflow_app.moving_in.deer_flow_memory import NO_AGENT, FormerMemory, memories
+from deerflow_app.moving_in.report import MoveReport
 
 FACTS, AGENTS, SKILLS, SERVERS = "facts", "agents", "skills", "MCP servers"
 CONVERSATIONS = "channel conversations"
@@ -25,7 +25,7 @@ _OF_SERVERS = ("type", "command", "args", "env", "url", "headers", "oauth", "des
 
 
 class FileImport:
-    def __init__(self, home: DeerFlowHome, runtime: Runtime, report: Report, *, dry_run: bool) -> None:
+    def __init__(self, home: DeerFlowHome, runtime: Runtime, report: MoveReport, *, dry_run: bool) -> None:
         self._home = home
         self._runtime = runtime
         self._report = report
@@ -59,7 +59,7 @@ class FileImport:
 
     # memory ---------------------------------------------------------------------------------------------------------
 
-    async def _memory(self, owner: Principal, memory: Memory) -> None:
+    async def _memory(self, owner: Principal, memory: FormerMemory) -> None:
         name = memory.agent or ""
         for broken in memory.broken:
             self._report.add(FACTS, "not", broken, "it cannot be read.")

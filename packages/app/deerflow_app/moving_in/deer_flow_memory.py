@@ -18,7 +18,7 @@ _HELD = (None, "", "active")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class FormerMemory:
     """Memory that an agent has of a user. ``ended``: facts that hold no more; ``broken``: files that cannot be read."""
 
     agent: str | None
@@ -27,7 +27,7 @@ class Memory:
     broken: list[str]
 
 
-def memories(home: DeerFlowHome, user: str) -> Iterator[Memory]:
+def memories(home: DeerFlowHome, user: str) -> Iterator[FormerMemory]:
     """Yield what is remembered of a user, by the lead agent first. Blocks."""
     places = home.user_dirs(user)
     names = {path.name for place in places for path in (place / "agents").glob("*") if path.is_dir()} - {NO_AGENT}
@@ -55,7 +55,7 @@ def memories(home: DeerFlowHome, user: str) -> Iterator[Memory]:
                 key: document[key] for document in reversed(found) for key in ("user", "history") if key in document
             }
             document = {**sections, "facts": [{**fact, "source": fact.get("source") or ORIGIN} for fact in held]}
-            yield Memory(agent, document, len(facts) - len(held), broken)
+            yield FormerMemory(agent, document, len(facts) - len(held), broken)
 
 
 def _fact(file: Path) -> dict[str, Any] | None:

@@ -41,7 +41,7 @@ _WRITES = """SELECT type, value FROM writes WHERE thread_id = ? AND checkpoint_n
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MessageState:
     """Contents of a thread's newest checkpoint. ``left_out``: messages that do not come."""
 
     messages: list[AnyMessage]
@@ -51,7 +51,7 @@ class State:
     left_out: int
 
 
-def newest_state(database: sqlite3.Connection, thread_id: str) -> State | None:
+def newest_state(database: sqlite3.Connection, thread_id: str) -> MessageState | None:
     """Return a thread's state, or None if it has no checkpoint. Blocks.
 
     Raises:
@@ -71,7 +71,7 @@ def newest_state(database: sqlite3.Connection, thread_id: str) -> State | None:
     title = values.get("title")
     left_out = len(kept) - len(messages)
     at = moment(checkpoint.get("ts"))
-    return State(client_messages(messages), title if isinstance(title, str) else "", paths, at, left_out)
+    return MessageState(client_messages(messages), title if isinstance(title, str) else "", paths, at, left_out)
 
 
 def _messages(database: sqlite3.Connection, thread_id: str, row: sqlite3.Row) -> list[dict[str, Any]]:

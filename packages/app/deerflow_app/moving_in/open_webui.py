@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import Chat, ChatMessage, moment, without
+from deerflow_app.moving_in.threads import ChatMessage, MovedChat, moment, without
 
 ORIGIN = "open-webui"
 _DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
@@ -17,7 +17,7 @@ def is_it(item: Mapping[str, Any]) -> bool:
     return "history" in _chat(item)
 
 
-def read(item: Mapping[str, Any]) -> Chat:
+def read(item: Mapping[str, Any]) -> MovedChat:
     """Read one row. Raises KeyError, TypeError, ValueError, AttributeError if it is broken."""
     chat = _chat(item)
     found: list[ChatMessage] = []
@@ -33,7 +33,7 @@ def read(item: Mapping[str, Any]) -> Chat:
         {"archived": True} if item.get("archived") else {},
     )
     key = str(item.get("id") or chat.get("id") or f"{title}/{created_at}")
-    return Chat(key, title, found, created_at, moment(item.get("updated_at")), metadata)
+    return MovedChat(key, title, found, created_at, moment(item.get("updated_at")), metadata)
 
 
 def _chat(item: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ class Note:
     why: str
 
 
-class Report:
+class MoveReport:
     """Counts by kind of thing, in the order in which they were first named."""
 
     def __init__(self) -> None:

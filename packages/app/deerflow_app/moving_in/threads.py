@@ -15,10 +15,10 @@ from deerflow.errors import NotFoundError, RequestError
 from deerflow.identity import Principal
 from deerflow.storage.sql import storable_text
 from deerflow.storage.threads import shortened
-from deerflow.threads.adoption import UNFINISHED, Conversation, adopt
+from deerflow.threads.adoption import UNFINISHED, AdoptedConversation, adopt
 from deerflow.threads.checkpoint import provisional_title
 from deerflow.threads.service import ThreadService
-from deerflow_app.moving_in.report import Report
+from deerflow_app.moving_in.report import MoveReport
 
 KIND = "threads"
 NAMESPACE = uuid.UUID("6f1d7c52-7a0e-5b7e-9c55-6a1a3f0f6a41")
@@ -37,7 +37,7 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class MovedChat:
     """A chat of another program, one way through its tree. ``key`` names it among the person's."""
 
     key: str
@@ -53,12 +53,12 @@ class ThreadImport:
     dry_run: say what would come, and write nothing.
     """
 
-    def __init__(self, threads: ThreadService, report: Report, *, dry_run: bool) -> None:
+    def __init__(self, threads: ThreadService, report: MoveReport, *, dry_run: bool) -> None:
         self._threads = threads
         self._report = report
         self._dry_run = dry_run
 
-    async def take(self, principal: Principal, given: Conversation) -> bool:
+    async def take(self, principal: Principal, given: AdoptedConversation) -> bool:
         """Make a thread of ``given`` and count it. Return False if it did not come."""
         name = given.title
         try:
@@ -71,7 +71,7 @@ class ThreadImport:
         self._report.add(KIND, "came" if came else "there")
         return came
 
-    async def chat(self, principal: Principal, origin: str, chat: Chat) -> None:
+    async def chat(self, principal: Principal, origin: str, chat: MovedChat) -> None:
         """Make a thread of a chat. One without messages does not come."""
         if not chat.messages:
             self._report.add(KIND, "not", one_line(chat.title), "it has no messages.")
@@ -84,10 +84,10 @@ class ThreadImport:
         messages = [message_of(each, thread_id) for each in chat.messages]
         title = titled(chat.title, messages)
         await self.take(
-            principal, Conversation(thread_id, origin, title, messages, created_at, updated_at, chat.metadata)
+            principal, AdoptedConversation(thread_id, origin, title, messages, created_at, updated_at, chat.metadata)
         )
 
-    async def _would_come(self, principal: Principal, given: Conversation) -> bool:
+    async def _would_come(self, principal: Principal, given: AdoptedConversation) -> bool:
         try:
             known = await self._threads.repository.get(principal, given.thread_id)
         except NotFoundError:

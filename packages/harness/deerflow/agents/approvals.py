@@ -23,7 +23,7 @@ GRANTS = ("thread", "always")
 MOST_SOURCES = 20
 
 
-class Asker(TypedDict):
+class CallingAgent(TypedDict):
     """The agent that makes the call; ``subagent`` is empty for the lead."""
 
     agent: str
@@ -38,7 +38,7 @@ def card(
     effect: Effect,
     destination: str,
     sources: Sequence[Source],
-    asker: Asker,
+    asker: CallingAgent,
     cosmetic: frozenset[str],
     call_id: str | None,
     reason: str = "",

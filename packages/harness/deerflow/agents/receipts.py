@@ -44,7 +44,7 @@ _DENIED = re.compile(
 _NOT_YET = re.compile(r"\b(?:will|would|could|should|may|if|when|once)\b|将|如果", re.IGNORECASE)
 
 
-class Check(TypedDict):
+class CheckReceipt(TypedDict):
     """An acceptance check of the run's request, and how it ended."""
 
     check: str
@@ -60,7 +60,7 @@ class Claim(TypedDict):
     seen: str
 
 
-class Command(TypedDict):
+class CommandReceipt(TypedDict):
     """A shell command; ``test``: it is a test runner and nothing else."""
 
     command: str
@@ -86,7 +86,7 @@ class RefusedCall(TypedDict):
 class Work(TypedDict):
     """What tools did, those of subagents among them. ``tested``: the newest call that was a test runner."""
 
-    commands: list[Command]
+    commands: list[CommandReceipt]
     files: list[FileReceipt]
     delivered: list[str]
     sources: list[str]
@@ -101,8 +101,8 @@ class Receipts(TypedDict):
 
     word: Word | None
     claims: list[Claim]
-    checks: list[Check]
-    commands: list[Command]
+    checks: list[CheckReceipt]
+    commands: list[CommandReceipt]
     files: list[FileReceipt]
     delivered: list[str]
     sources: list[str]
@@ -110,7 +110,7 @@ class Receipts(TypedDict):
     open_todos: list[str]
 
 
-def receipts(work: Work, claims: Sequence[Claim], checks: Sequence[Check] = ()) -> Receipts | None:
+def receipts(work: Work, claims: Sequence[Claim], checks: Sequence[CheckReceipt] = ()) -> Receipts | None:
     """Receipts of a turn; None if there are none, and its answer claims nothing.
 
     Args:
@@ -142,7 +142,7 @@ def work_in(messages: Sequence[BaseMessage]) -> Work:
 class _Found:
     """What was done, as far as messages were read."""
 
-    commands: list[Command] = field(default_factory=list[Command])
+    commands: list[CommandReceipt] = field(default_factory=list[CommandReceipt])
     files: dict[str, FileReceipt] = field(default_factory=dict[str, FileReceipt])
     delivered: dict[str, None] = field(default_factory=dict[str, None])
     sources: dict[str, None] = field(default_factory=dict[str, None])
@@ -150,7 +150,8 @@ class _Found:
     todos: list[Any] = field(default_factory=list[Any])
     tested: Tested | None = None
 
-    def add_subagent(self, theirs: Work) -> None:
+    def add_subagent(self, theirs: Mapping[str, Any]) -> None:
+        """Add the :class:`Work` of a subagent, as its task keeps it."""
         self.commands += theirs["commands"]
         self.files |= {file["path"]: file for file in theirs["files"]}
         self.sources |= dict.fromkeys(theirs["sources"])

@@ -128,7 +128,7 @@ def parse_yaml(text: str, file: Path) -> Document:
     try:
         _check_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)
-        data = None if root is None else _Reader(file).value(root, ())
+        data = None if root is None else _JsonReader(file).value(root, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(part for part in (error.context, error.problem) if part)
@@ -158,7 +158,7 @@ def _mapping(data: Any, file: Path, wanted: str, example: str) -> dict[str, Any]
     raise ConfigError(ConfigProblem(f"should hold {wanted}, but holds {kind}.", file, 1, remedy=f"See {example}."))
 
 
-class _Reader:
+class _JsonReader:
     """Turns YAML nodes into data. Dates stay text, keys become text, doubled keys are errors."""
 
     def __init__(self, file: Path) -> None:

@@ -76,7 +76,7 @@ class EventLog:
             fresh: the run has just been made; if this process alone executes runs, the database holds nothing of it.
         """
         with self._reading(thread_id, follows=heartbeat > 0) as topic:
-            reader = _Reader(self._database, topic, thread_id, run_id, after)
+            reader = _LogReader(self._database, topic, thread_id, run_id, after)
             if fresh and self._notifier is None:
                 reader.exhausted = topic.others
             clock = asyncio.get_running_loop().time
@@ -182,7 +182,7 @@ async def _yes() -> bool:
 
 
 @dataclass(eq=False)
-class _Reader:
+class _LogReader:
     """One reader's position in the log of a thread, from this process's memory if that reaches back far enough, else from
     the database. What it holds is bounded, however far behind it is.
 

@@ -22,7 +22,7 @@ from deerflow.models.context_window import estimate, estimate_usage, has_figures
 from deerflow.models.endpoint import model_id
 from deerflow.models.failures import classify
 from deerflow.models.thoughts import without_thoughts
-from deerflow.storage.budgets import Amount, Budget, LimitReached, add_usage, release, spent
+from deerflow.storage.budgets import Budget, LimitReached, Spent, add_usage, release, spent
 from deerflow.storage.database import Database
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Asker:
         if is_limited:
             budget = Budget(self._database, limits, keys, used, attended=False, resumed=False)
             try:
-                await budget.reserve(purpose, Amount(length))
+                await budget.reserve(purpose, Spent(length))
             except LimitReached as reached:
                 raise UnavailableError(f"Not asked: {reached}. {reached.remedy}") from reached
 

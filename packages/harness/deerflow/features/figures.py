@@ -15,7 +15,7 @@ RUN_STATES = ("running", "waiting", "queued", "scheduled")
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class InstallationFigures:
     """``runs`` that have not ended, by state: ``waiting`` for a process, ``queued`` behind another run of their thread, ``scheduled``
     for later. ``channels`` that are on, by kind and state. ``outbox_dead``: messages given up within the last hour."""
 
@@ -27,7 +27,7 @@ class Installation:
     outbox_dead: int
 
 
-def installation(connection: Connection) -> Installation:
+def installation(connection: Connection) -> InstallationFigures:
     """Read all figures. Conditions stand as text where only so an index with the same condition serves them."""
     now = utc_now()
     others = runs.alias("others")
@@ -50,7 +50,7 @@ def installation(connection: Connection) -> Installation:
     outbox = select(func.count()).select_from(channel_outbox)
     waiting = outbox.where(text("channel_outbox.state IN ('pending', 'sending', 'uncertain')"))
     dead = outbox.where(channel_outbox.c.updated_at > now - DEAD_WITHIN, channel_outbox.c.state == "dead")
-    return Installation(
+    return InstallationFigures(
         runs={name: counted.get(name, 0) for name in RUN_STATES},
         oldest_waiting=max(0.0, (now - oldest).total_seconds()),
         channels={(kind, state): count for kind, state, count in channels},

@@ -68,14 +68,14 @@ _VACUUM_PAGES = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Removed:
     """How many, and about how many bytes they take."""
 
     count: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(self.count + other.count, self.bytes + other.bytes)
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(self.count + other.count, self.bytes + other.bytes)
 
 
 class Rows(NamedTuple):
@@ -190,7 +190,7 @@ class Retention:
         self._threads = threads
         self._paths = paths
 
-    async def apply(self, policy: RetentionPolicy, *, dry_run: bool = False) -> dict[str, Amount]:
+    async def apply(self, policy: RetentionPolicy, *, dry_run: bool = False) -> dict[str, Removed]:
         """Remove what ``policy`` does not keep, and give the space back to the file system.
 
         Threads with an active run are left alone. May be done while the product is used, and by several processes at once.
@@ -215,33 +215,33 @@ class Retention:
             await give_back_space(self._database)
         return report
 
-    async def _delete_threads(self, policy: RetentionPolicy, dry_run: bool) -> Amount:
+    async def _delete_threads(self, policy: RetentionPolicy, dry_run: bool) -> Removed:
         now = utc_now()
         over = threads.c.expires_at < now
         if policy.threads is not None:
             over |= threads.c.updated_at < now - policy.threads
-        total = Amount()
+        total = Removed()
         async for thread_id, user_id in self._each(over):
             directory = self._paths.thread_dir(thread_id, user_id)
             size = await asyncio.to_thread(_size, directory) + await self._checkpoint_bytes(thread_id)
             if dry_run or await self._threads.prune(Principal(user_id, source="internal"), [thread_id], "delete"):
-                total += Amount(1, size)
+                total += Removed(1, size)
         return total
 
-    async def _compact_threads(self, policy: RetentionPolicy, dry_run: bool) -> Amount:
+    async def _compact_threads(self, policy: RetentionPolicy, dry_run: bool) -> Removed:
         if policy.checkpoints is None:
-            return Amount()
+            return Removed()
         if not await self._database.browse(lambda connection: inspect(connection).has_table("checkpoints")):
-            return Amount()
+            return Removed()
         idle = (threads.c.updated_at < utc_now() - policy.checkpoints) & (threads.c.status == "idle")
         several = text("(SELECT count(*) FROM checkpoints c WHERE c.thread_id = threads.thread_id) > 1")
-        total = Amount()
+        total = Removed()
         async for thread_id, user_id in self._each(idle & several.self_group()):
             size = await self._checkpoint_bytes(thread_id)
             if dry_run:
-                total += Amount(1, size)
+                total += Removed(1, size)
             elif await self._threads.prune(Principal(user_id, source="internal"), [thread_id], "keep_latest"):
-                total += Amount(1, max(0, size - await self._checkpoint_bytes(thread_id)))
+                total += Removed(1, max(0, size - await self._checkpoint_bytes(thread_id)))
         return total
 
     async def _each(self, where: ColumnElement[bool]) -> AsyncIterator[tuple[str, str]]:
@@ -266,19 +266,19 @@ class Retention:
 
         return await self._database.browse(job)
 
-    async def _measure(self, rows: Rows) -> Amount:
+    async def _measure(self, rows: Rows) -> Removed:
         query = select(func.count(), func.sum(rows.size)).where(rows.where)
         count, size = await self._database.browse(lambda connection: connection.execute(query).one())
-        return Amount(count, int(size or 0))
+        return Removed(count, int(size or 0))
 
-    async def _remove(self, rows: Rows) -> Amount:
+    async def _remove(self, rows: Rows) -> Removed:
         key = list(rows.table.primary_key)
         some = select(*key).where(rows.where).limit(_ROWS)
         statement = delete(rows.table).where(tuple_(*key).in_(some)).returning(rows.size)
-        total = Amount()
+        total = Removed()
         while True:
             sizes = await self._database.write(lambda connection: connection.execute(statement).scalars().all())
-            total += Amount(len(sizes), sum(size or 0 for size in sizes))
+            total += Removed(len(sizes), sum(size or 0 for size in sizes))
             if len(sizes) < _ROWS:
                 return total
 

@@ -215,7 +215,7 @@ MAX_LISTED = 5000
 _DEPTH = 32
 
 
-class DiskFullError(RequestError):
+class NoRoomError(RequestError):
     status = 507
     code = "disk_full"
 
@@ -267,12 +267,12 @@ def file_requests(path: str) -> Iterator[None]:
     except SandboxPermissionError:
         raise ForbiddenError(f"Access denied: {shown_path(path)} is outside of the thread's files.") from None
     except SandboxNoSpaceError as error:
-        raise DiskFullError(str(error)) from None
+        raise NoRoomError(str(error)) from None
     except SandboxFileError as error:
         raise RequestError(str(error), code="invalid_path") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError("The server's disk is full. Delete files or ask who runs it for room.") from None
+            raise NoRoomError("The server's disk is full. Delete files or ask who runs it for room.") from None
         raise
 
 

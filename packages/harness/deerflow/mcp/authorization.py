@@ -54,7 +54,7 @@ class AuthorizationError(Exception):
     """Access cannot be had. ``str`` is for the person."""
 
 
-class RefusedError(AuthorizationError):
+class AuthorizationRefusedError(AuthorizationError):
     """What was allowed once is allowed no more: the person has to connect again."""
 
 
@@ -217,7 +217,7 @@ async def _token(form: dict[str, str], held: Mapping[str, Any], door: Door) -> O
     except (ValueError, KeyError, AttributeError):
         said, why = {}, ""
     final = answer.status_code in (400, 401) and said.get("error") in ("invalid_grant", "invalid_client")
-    raise (RefusedError if final else AuthorizationError)(
+    raise (AuthorizationRefusedError if final else AuthorizationError)(
         " ".join(filter(None, (f"{held['token_url']} answered {answer.status_code}.", why)))
     )
 

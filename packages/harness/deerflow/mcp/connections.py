@@ -149,7 +149,7 @@ class McpConnections:
         try:
             made, seconds = await steps.refresh(_as_configured(known, entry), steps.door_of(entry, self._outbound))
             data, until = await asyncio.to_thread(self._seal.closed, made), _until(seconds, entry)
-        except steps.RefusedError as error:
+        except steps.AuthorizationRefusedError as error:
             await self._rows.forget(held.user_id, held.server, held.version)
             raise NotConnectedError from error
         except steps.AuthorizationError as error:

@@ -40,7 +40,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """All that a server offers now. ``left_out``: why agents do not get a tool, by its name."""
 
     source: str = ""
@@ -64,9 +64,9 @@ def digest(source: str, text: str) -> str:
     return _sha256([source, text])
 
 
-def offer_of(entry: McpServerConfig, tools: Iterable[Tool]) -> Offer:
+def offer_of(entry: McpServerConfig, tools: Iterable[Tool]) -> ServerOffer:
     """Return what agents get of a server's list: same list, same bytes."""
-    offer, size, seen = Offer(source_of(entry)), 0, set[str]()
+    offer, size, seen = ServerOffer(source_of(entry)), 0, set[str]()
     made: list[Definition] = []
     for tool in tools:
         try:
@@ -82,7 +82,7 @@ def offer_of(entry: McpServerConfig, tools: Iterable[Tool]) -> Offer:
                 )
         except UnfitError as error:
             offer.left_out[tool.name] = f"Left out: {error}."
-    return Offer(offer.source, tuple(made), offer.left_out)
+    return ServerOffer(offer.source, tuple(made), offer.left_out)
 
 
 def _definition(source: str, tool: Tool) -> Definition:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing_extensions import TypedDict
 
 from deerflow.errors import ConflictError
-from deerflow.mcp.definitions import Change, Definition, Offer, shown
+from deerflow.mcp.definitions import Change, Definition, ServerOffer, shown
 from deerflow.storage.mcp import McpPin, McpPinRepository, with_accepted, with_listed
 from deerflow.storage.tables import utc_now
 
@@ -45,7 +45,7 @@ class Pins:
     _read_at: float | None = None
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
-    async def see(self, server: str, offer: Offer) -> None:
+    async def see(self, server: str, offer: ServerOffer) -> None:
         """Record what a server offers. Its first definitions are accepted, later ones wait."""
         async with self._changing:
             await self._read_once()

@@ -18,7 +18,7 @@ from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
 from deerflow.mcp import COMMAND, McpPrompt, Reason
-from deerflow.mcp.definitions import Offer, names_of, offer_of
+from deerflow.mcp.definitions import ServerOffer, names_of, offer_of
 from deerflow.mcp.pins import McpChange, Pins
 from deerflow.mcp.states import McpServerState, McpTool, state_of, tools_shown
 from deerflow.sandbox.interface import SandboxProvider
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deerflow.mcp.questions import OpenCall
     from deerflow.mcp.server import McpServer
     from deerflow.mcp.tools import Interceptor, OfferedTool
-    from deerflow.mcp.transport import Place
+    from deerflow.mcp.transport import ProgramPlace
 
 GRACE_SECONDS = 0.5
 """A run waits so long for further servers when one has become ready."""
@@ -69,7 +69,7 @@ class _Running:
     began: float
     used: float
     """When a run asked for it last."""
-    offers: tuple[int, Offer] = (-1, Offer())
+    offers: tuple[int, ServerOffer] = (-1, ServerOffer())
     """Of which generation, and what it offers."""
     seen: int = -1
     """The generation whose definitions are recorded."""
@@ -77,7 +77,7 @@ class _Running:
     """What the tools were made of, and the tools."""
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> ServerOffer:
         if self.offers[0] != self.server.generation:
             self.offers = self.server.generation, offer_of(self.server.config, self.server.tools)
         return self.offers[1]
@@ -108,7 +108,7 @@ class McpServers:
     _open: dict[str, OpenCall] = field(default_factory=dict[str, "OpenCall"])
     """Calls on their way."""
     _applying: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
-    _place: Place | None = None
+    _place: ProgramPlace | None = None
     """The place of programs when servers were started last."""
 
     async def tools(
@@ -338,11 +338,11 @@ class McpServers:
             return
         await _load()
         from deerflow.mcp.tools import interceptors_of
-        from deerflow.mcp.transport import Place
+        from deerflow.mcp.transport import ProgramPlace
 
         if (paths := config.extensions.mcp_interceptors) != self._interceptors[0]:
             self._interceptors = paths, await asyncio.to_thread(interceptors_of, paths)
-        self._place = Place(self.directory, self.key_file, provider, config.sandbox)
+        self._place = ProgramPlace(self.directory, self.key_file, provider, config.sandbox)
         for key in new:
             name, whose = key
             entry = entries[name]
@@ -350,7 +350,14 @@ class McpServers:
             self._start(key, entry, wanted[key], self._place, header=header)
 
     def _start(
-        self, key: Key, entry: McpServerConfig, made_for: object, place: Place, *, header: Any = None, files: Any = None
+        self,
+        key: Key,
+        entry: McpServerConfig,
+        made_for: object,
+        place: ProgramPlace,
+        *,
+        header: Any = None,
+        files: Any = None,
     ) -> _Running:
         from deerflow.mcp.server import McpServer
         from deerflow.mcp.transport import transport_of
@@ -386,13 +393,13 @@ class McpServers:
         from anyio import TemporaryDirectory
 
         from deerflow.mcp.server import McpServer
-        from deerflow.mcp.transport import Place, transport_of
+        from deerflow.mcp.transport import ProgramPlace, transport_of
 
         await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
         async with TemporaryDirectory(dir=str(self.directory), prefix="test-", ignore_cleanup_errors=True) as directory:
             # A program must not share its sandbox with the one that runs; a rotated token must not be lost.
             own, home = (secrets.token_hex(8), Path(directory)) if entry.type == "stdio" else (name, self.directory)
-            place = Place(home, self.key_file, provider, config.sandbox)
+            place = ProgramPlace(home, self.key_file, provider, config.sandbox)
             server = McpServer(name, entry, partial(transport_of, own, entry, place, None))
             task = asyncio.create_task(server.run(), name=f"mcp test of {name}")
             try:
@@ -477,7 +484,7 @@ def _opened_by(entry: McpServerConfig, sandbox: SandboxConfig) -> object:
     return fixed, sandbox if is_sandboxed else None
 
 
-def _offered(name: str, offer: Offer, pins: Pins, names: Mapping[tuple[str, str], str]) -> list[OfferedTool]:
+def _offered(name: str, offer: ServerOffer, pins: Pins, names: Mapping[tuple[str, str], str]) -> list[OfferedTool]:
     from deerflow.mcp.tools import OfferedTool
 
     return [OfferedTool(one, names[name, one.tool.name], pins.change_of(name, one)) for one in offer.definitions]

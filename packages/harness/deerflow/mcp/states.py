@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import EMPTY
 from deerflow.mcp import Reason
-from deerflow.mcp.definitions import Change, Offer, plain_name
+from deerflow.mcp.definitions import Change, ServerOffer, plain_name
 from deerflow.mcp.pins import Pins
 from deerflow.security.door import harmless
 
@@ -86,7 +86,7 @@ def tools_shown(
     name: str,
     entry: McpServerConfig,
     tools: Sequence[Tool],
-    offer: Offer,
+    offer: ServerOffer,
     pins: Pins | None = None,
     names: Mapping[tuple[str, str], str] = EMPTY,
 ) -> list[McpTool]:

@@ -48,7 +48,7 @@ OWNER = "mcp"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramPlace:
     """Where programs run."""
 
     directory: Path
@@ -69,7 +69,7 @@ class ProgramMissing(Exception):
 def transport_of(
     name: str,
     server: McpServerConfig,
-    place: Place,
+    place: ProgramPlace,
     header: Header | None,
     log: Log,
     *,
@@ -172,7 +172,7 @@ def _errors_to(log: Log) -> Iterator[Any]:
 
 
 def _policy(
-    name: str, server: McpServerConfig, environment: dict[str, str], place: Place, files: ThreadFiles | None
+    name: str, server: McpServerConfig, environment: dict[str, str], place: ProgramPlace, files: ThreadFiles | None
 ) -> Policy:
     own = (place.directory if files is None else files.directory) / _slug(name)
     return Policy(
@@ -196,7 +196,9 @@ def _slug(name: str) -> str:
 
 
 @asynccontextmanager
-async def _in_sandbox(key: str, argv: list[str], policy: Policy, place: Place, log: Log) -> AsyncIterator[Streams]:
+async def _in_sandbox(
+    key: str, argv: list[str], policy: Policy, place: ProgramPlace, log: Log
+) -> AsyncIterator[Streams]:
     """The program's streams are named pipes in its directory, since a sandbox's shell has no standard input."""
     sandbox_id, directory = f"{OWNER}:{key}", policy.mounts[0]
     pipes = await asyncio.to_thread(_Pipes, directory.host)

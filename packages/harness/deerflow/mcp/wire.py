@@ -70,7 +70,7 @@ def _valid(tool: Any) -> dict[str, Any] | None:
     return made
 
 
-class Lines(httpx2.AsyncByteStream):
+class ResponseLines(httpx2.AsyncByteStream):
     """The body of a response, mended line by line."""
 
     def __init__(self, response: httpx2.Response) -> None:
@@ -103,7 +103,7 @@ class MendingClient(httpx2.AsyncClient):
         came = await super().send(request, stream=True, **options)
         headers = [pair for pair in came.headers.multi_items() if pair[0] not in ("content-encoding", "content-length")]
         made = httpx2.Response(
-            came.status_code, headers=headers, stream=Lines(came), request=request, extensions=came.extensions
+            came.status_code, headers=headers, stream=ResponseLines(came), request=request, extensions=came.extensions
         )
         made.next_request = came.next_request
         if came.is_error or (request.method == "POST" and came.status_code == 200 and not _holds_messages(came)):

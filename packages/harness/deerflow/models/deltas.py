@@ -22,7 +22,7 @@ Fields = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _Call:
+class _CallDelta:
     """A tool call so far."""
 
     number: int
@@ -58,8 +58,8 @@ class Deltas:
     def __init__(self, *, streamed: bool = True) -> None:
         self._thoughts = ThoughtStream() if streamed else None
         self._halves: dict[str, str] = {}
-        self._calls: list[_Call] = []
-        self._by_index: dict[Any, _Call] = {}
+        self._calls: list[_CallDelta] = []
+        self._by_index: dict[Any, _CallDelta] = {}
         self._details: list[Fields] = []
         self._signatures: dict[str, Fields] = {}
         self._has_fields = self._has_tags = False
@@ -207,7 +207,7 @@ class Deltas:
                 taken = any(other.id == call.id for other in self._calls if other is not call)
                 self._signatures[f"#{call.number}" if taken or not call.id else call.id] = fields
 
-    def _call_of(self, fragment: Fields, function: Fields, arguments: str | None) -> _Call:
+    def _call_of(self, fragment: Fields, function: Fields, arguments: str | None) -> _CallDelta:
         """Return the call that a fragment belongs to."""
         index, id_ = fragment.get("index"), fragment.get("id") or None
         last = self._calls[-1] if self._calls else None
@@ -217,7 +217,7 @@ class Deltas:
         elif call is not None and not id_ and arguments and function.get("name") and call.is_whole:
             call = None
         if call is None:
-            call = _Call(len(self._calls))
+            call = _CallDelta(len(self._calls))
             self._calls.append(call)
         call.id = call.id or id_
         self._by_index[index] = call

@@ -93,7 +93,9 @@ class DemoChatModel(BaseChatModel):
     def _chunks(
         self, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]]
     ) -> Iterator[ChatGenerationChunk]:
-        reply = _Turn(messages, {tool["function"]["name"]: tool["function"] for tool in tools}, self.program).reply()
+        reply = _DemoTurn(
+            messages, {tool["function"]["name"]: tool["function"] for tool in tools}, self.program
+        ).reply()
         for piece in re.findall(r"\S+\s*|\s+", reply.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
         for index, call in enumerate(reply.tool_calls):
@@ -121,7 +123,7 @@ def _without_facts(request: str) -> str:
     return request.strip()
 
 
-class _Turn:
+class _DemoTurn:
     """The part of a conversation that belongs to the current request, and the script's next step in it."""
 
     def __init__(self, messages: Sequence[BaseMessage], tools: Mapping[str, Mapping[str, Any]], program: str) -> None:

@@ -11,7 +11,7 @@ _ADDRESSES = ("openai_api_base", "anthropic_api_url", "base_url", "api_base")
 _KEYS = ("openai_api_key", "anthropic_api_key", "api_key")
 
 
-class Account(NamedTuple):
+class EndpointAccount(NamedTuple):
     """An address and the key used there: limits of calls hold for all models behind them."""
 
     address: str
@@ -22,7 +22,7 @@ class Account(NamedTuple):
 class Endpoint(NamedTuple):
     """A model behind an account: its window, failures and waits are its own."""
 
-    account: Account
+    account: EndpointAccount
     model: str
 
 
@@ -30,7 +30,7 @@ def endpoint_of(model: BaseChatModel) -> Endpoint:
     """Return the endpoint that ``model`` calls. Entries with equal endpoints share what is known of it."""
     address = next((str(value) for name in _ADDRESSES if (value := getattr(model, name, None))), "")
     key = next((value for name in _KEYS if (value := getattr(model, name, None))), "")
-    return Endpoint(Account(address, key), model_id(model))
+    return Endpoint(EndpointAccount(address, key), model_id(model))
 
 
 def model_id(model: BaseChatModel) -> str:

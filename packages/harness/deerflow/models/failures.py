@@ -40,7 +40,7 @@ class ErrorKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _FailureRow:
     """How a kind is recognised and explained.
 
     Args:
@@ -65,22 +65,22 @@ _TOO_LONG = (
     r"(input|prompt|request).{0,40}(exceeds?|longer than).{0,60}(token|context|length)|上下文长度"
 )
 _AGAIN = "{model} is temporarily unavailable{again}, or choose another model."
-_TABLE: Mapping[ErrorKind, _Row] = {
-    ErrorKind.CONTEXT_LENGTH: _Row(
+_TABLE: Mapping[ErrorKind, _FailureRow] = {
+    ErrorKind.CONTEXT_LENGTH: _FailureRow(
         "The conversation is too long for {model}. To go on, summarize it with /compact, choose a model with a larger context "
         "window, go back to an earlier message and continue from there, or start a new thread.",
         codes=("context_length_exceeded",),
         refusal=_TOO_LONG,
         words=_TOO_LONG,
     ),
-    ErrorKind.TOO_LARGE: _Row(
+    ErrorKind.TOO_LARGE: _FailureRow(
         "The request is too large for {model}, or for a proxy before it. Leave out pictures and long pastes, or summarize the "
         "conversation with /compact. If a new chat is refused as well, lower models[].max_tokens, or choose a model with a larger "
         "context window or a higher limit per minute.",
         statuses=(413,),
         codes=(TOO_LARGE_CODE, "string_above_max_length"),
     ),
-    ErrorKind.BUSY: _Row(
+    ErrorKind.BUSY: _FailureRow(
         _AGAIN,
         retriable=True,
         statuses=(429, 503, 529),
@@ -88,14 +88,14 @@ _TABLE: Mapping[ErrorKind, _Row] = {
         words=r"server (is )?busy|temporarily unavailable|try again later|please (re)?try( again)?|overloaded|high demand|"
         r"rate.?limit|too many requests|服务器繁忙|服务繁忙|负载较高|稍后重试|稍后再试|请重试",
     ),
-    ErrorKind.QUOTA: _Row(
+    ErrorKind.QUOTA: _FailureRow(
         "The account behind {model} has no quota or credit left: check the plan and billing at the provider, or choose another model.",
         statuses=(402,),
         codes=("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"),
         refusal=r"credit balance",
         words=r"insufficient.{0,3}(quota|balance|credit)|\bquota\b|\bbilling\b|\bcredits?\b|payment|余额不足|欠费|额度|配额",
     ),
-    ErrorKind.AUTH: _Row(
+    ErrorKind.AUTH: _FailureRow(
         "The provider rejected the API key for {model}: check {key} or models[].api_key in config.yaml.",
         statuses=(401, 403),
         codes=("invalid_api_key", "authentication_error", "permission_error", "permission_denied"),
@@ -103,39 +103,39 @@ _TABLE: Mapping[ErrorKind, _Row] = {
         words=r"authentication|unauthori[sz]ed|invalid api key|incorrect api key|permission|forbidden|access denied|未授权|无权|"
         r"api[_ ]key.{0,60}(must be set|not set|missing|required)",
     ),
-    ErrorKind.MODEL_NOT_FOUND: _Row(
+    ErrorKind.MODEL_NOT_FOUND: _FailureRow(
         "The provider does not know the model or address of {model}: check models[].model and models[].base_url in config.yaml.",
         statuses=(404,),
         codes=("model_not_found", "not_found_error"),
     ),
-    ErrorKind.CONTENT_FILTER: _Row(
+    ErrorKind.CONTENT_FILTER: _FailureRow(
         "The provider of {model} refused to answer for reasons of its content policy. Rephrase the request or choose another model.",
         codes=("content_filter", "content_policy_violation"),
     ),
-    ErrorKind.TRANSIENT: _Row(
+    ErrorKind.TRANSIENT: _FailureRow(
         _AGAIN,
         retriable=True,
         statuses=(408, 409, 425),
         codes=("server_error", "api_error", "internal_error", "timeout_error"),
     ),
-    ErrorKind.NETWORK: _Row(
+    ErrorKind.NETWORK: _FailureRow(
         "{model} could not be reached: there is no connection to the provider. Check the network, a proxy, and "
         "models[].base_url in config.yaml, then try again.",
         retriable=True,
     ),
-    ErrorKind.EMPTY_ANSWER: _Row(
+    ErrorKind.EMPTY_ANSWER: _FailureRow(
         "{model} returned an empty answer, also when asked again. Try again, rephrase the request or choose another model."
     ),
-    ErrorKind.BROKEN_OFF: _Row(
+    ErrorKind.BROKEN_OFF: _FailureRow(
         'The answer of {model} broke off, also when it was asked again. What it said until then stands above: say "continue" to '
         "go on from there, or try again.",
         retriable=True,
     ),
-    ErrorKind.CIRCUIT_OPEN: _Row(
+    ErrorKind.CIRCUIT_OPEN: _FailureRow(
         "{model} is temporarily unavailable: it failed several times in a row, so it is left alone for a short while. "
         "Try again in a minute, or test it in the settings: runs call it again as soon as it answers."
     ),
-    ErrorKind.GENERIC: _Row("The call of {model} failed."),
+    ErrorKind.GENERIC: _FailureRow("The call of {model} failed."),
 }
 
 _CLASSES = (

@@ -29,7 +29,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(slots=True)
-class Found:
+class ParsedText:
     """What a text turned out to hold."""
 
     content: str
@@ -49,14 +49,14 @@ def render_calls(calls: Sequence[ToolCall]) -> str:
     return "\n".join(lines)
 
 
-def parse_calls(text: str, schemas: Schemas) -> Found:
+def parse_calls(text: str, schemas: Schemas) -> ParsedText:
     """Take the calls out of a model's text.
 
     A value is read as its tool's schema says; without one, numbers, booleans, null and JSON are recognised. Calls may
     be nested in superfluous tags, and values may hold tags as long as they are balanced. A call whose value breaks off
     is invalid: half a command must not run.
     """
-    found, outside = Found(text), list[str]()
+    found, outside = ParsedText(text), list[str]()
     resume = depth = value_start = tags_in_value = 0
     function = parameter = ""
     for tag in TAG.finditer(text):

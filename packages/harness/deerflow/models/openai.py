@@ -46,7 +46,7 @@ from openai.resources.chat.completions import Completions
 from openai.types.chat import ChatCompletion
 from pydantic import BaseModel, PrivateAttr, model_validator
 
-from deerflow.event_loop import Turns
+from deerflow.event_loop import LoopTurns
 from deerflow.models.deltas import HAS_FIELDS, SIGNATURES, Deltas, repair_surrogates, signature_of, text_id
 from deerflow.models.derived import Derived
 from deerflow.models.dialects import (
@@ -98,7 +98,7 @@ class OpenAIWire(_Model):
     _wire_tools: Derived[dict[str, Any]] = PrivateAttr(default_factory=Derived[dict[str, Any]])
     """Converted tools."""
 
-    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = PrivateAttr(default_factory=WeakKeyDictionary)
+    _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = PrivateAttr(default_factory=WeakKeyDictionary)
     """Of answers that begin: a provider that was stuck lets hundreds go at once."""
 
     _refuses_usage: bool = PrivateAttr(default=False)
@@ -272,7 +272,7 @@ class OpenAIWire(_Model):
                 self._refuses_usage = True
                 without = {key: value for key, value in kwargs.items() if key != USAGE}
                 response = await self._opened(messages, stop, without)
-            turns = self._turns.setdefault(asyncio.get_running_loop(), Turns())
+            turns = self._turns.setdefault(asyncio.get_running_loop(), LoopTurns())
             raw_chunks = aread_chunks(response, turns, timeout=self.stream_chunk_timeout, model_name=self.model_name)
             async with aclosing(raw_chunks):
                 async for raw in raw_chunks:

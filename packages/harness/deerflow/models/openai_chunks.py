@@ -16,7 +16,7 @@ import openai
 import orjson
 from langchain_openai import StreamChunkTimeoutError
 
-from deerflow.event_loop import Turns
+from deerflow.event_loop import LoopTurns
 from deerflow.models.deltas import Deltas, repair_surrogates, text_id
 from deerflow.server_events import EventDecoder
 
@@ -180,7 +180,7 @@ def _with_repaired_rest(chunk: Any) -> Any:
 
 
 async def aread_chunks(
-    response: httpx2.Response, turns: Turns, *, timeout: float | None, model_name: str
+    response: httpx2.Response, turns: LoopTurns, *, timeout: float | None, model_name: str
 ) -> AsyncGenerator[Chunk, None]:
     """Yield the chunks of a streamed chat completion and close the response, come what may.
 

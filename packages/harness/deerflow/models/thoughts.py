@@ -16,21 +16,21 @@ _QUOTES = frozenset("`'\"“”«»")
 _LONGEST = max(len(opening) for opening, _ in _PAIRS)
 
 
-class Parts(NamedTuple):
+class ThoughtAndAnswer(NamedTuple):
     """A model's text, taken apart."""
 
     thoughts: str
     answer: str
 
 
-def separate(text: str) -> Parts:
+def separate(text: str) -> ThoughtAndAnswer:
     """Return the thoughts and the answer in ``text``; the answer is ``text`` itself if it holds no thoughts.
 
     A closing tag alone ends thoughts whose opening tag the server swallowed. An opening tag that is never closed
     begins thoughts that were cut off. Tags in quotes or in a code block are the answer's own words.
     """
     if "think>" not in text.lower() and "think▷" not in text.lower():
-        return Parts("", text)
+        return ThoughtAndAnswer("", text)
     thoughts, answer = list[str](), list[str]()
     at = fences = counted = 0
     is_thinking = False
@@ -54,8 +54,8 @@ def separate(text: str) -> Parts:
         at, counted, is_thinking = end, end, False
     (thoughts if is_thinking else answer).append(text[at:])
     if not thoughts:
-        return Parts("", text)
-    return Parts(joined(*thoughts), "".join(answer).strip())
+        return ThoughtAndAnswer("", text)
+    return ThoughtAndAnswer(joined(*thoughts), "".join(answer).strip())
 
 
 def without_thoughts(text: str) -> str:
@@ -99,7 +99,7 @@ class ThoughtStream:
         self._held = ""
         self._begins_answer = False
 
-    def feed(self, piece: str) -> Parts:
+    def feed(self, piece: str) -> ThoughtAndAnswer:
         """Return what is certain with this piece."""
         text = self._held + piece
         self._held = ""
@@ -111,26 +111,26 @@ class ThoughtStream:
             if opened is None:
                 if any(opening.startswith(begun[:_LONGEST].lower()) for opening, _ in _PAIRS):
                     self._held = text
-                    return Parts("", "")
+                    return ThoughtAndAnswer("", "")
                 self.is_done = True
-                return Parts("", text)
+                return ThoughtAndAnswer("", text)
             self._closing, text = opened[1], begun[len(opened[0]) :]
         thought, closed, rest = _partition(text, self._closing)
         if closed:
             self._begins_answer = True
-            return Parts(thought, self._answer(rest).answer)
+            return ThoughtAndAnswer(thought, self._answer(rest).answer)
         self._held = _begun_tag(text, self._closing)
-        return Parts(text[: len(text) - len(self._held)], "")
+        return ThoughtAndAnswer(text[: len(text) - len(self._held)], "")
 
-    def end(self) -> Parts:
+    def end(self) -> ThoughtAndAnswer:
         """Return what was held back when the answer ends."""
         held, self._held = self._held, ""
-        return Parts(held, "") if self._closing and not self._begins_answer else Parts("", held)
+        return ThoughtAndAnswer(held, "") if self._closing and not self._begins_answer else ThoughtAndAnswer("", held)
 
-    def _answer(self, text: str) -> Parts:
+    def _answer(self, text: str) -> ThoughtAndAnswer:
         text = text.lstrip()
         self.is_done = bool(text)
-        return Parts("", text)
+        return ThoughtAndAnswer("", text)
 
 
 def _partition(text: str, tag: str) -> tuple[str, bool, str]:

@@ -45,7 +45,7 @@ class _OfLoop:
     agents: OrderedDict[Hashable, Agent] = field(default_factory=OrderedDict)
 
 
-class Workshop:
+class AgentProvider:
     """Args:
     config_source: watched; a run keeps the snapshot that it began with.
     harness: of the snapshot that is current now.

@@ -29,7 +29,7 @@ from langgraph.errors import EmptyInputError, GraphRecursionError
 
 from deerflow.agents.egress_gate import gate_of
 from deerflow.agents.middlewares.base import ERROR, SPENDING_LIMIT, cut_off, is_error
-from deerflow.agents.receipts import Check, Claim, answer_of, claims_of, receipts, work_in
+from deerflow.agents.receipts import CheckReceipt, Claim, answer_of, claims_of, receipts, work_in
 from deerflow.agents.transcript import CHECKS, current_turn
 from deerflow.capability import Capabilities, EndedRun, Observer, RunFacts
 from deerflow.config import ConfigError
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from deerflow.config.schema import SpendingConfig
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.identity import Principal
-    from deerflow.runs.agent_provider import Workshop
+    from deerflow.runs.agent_provider import AgentProvider
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Parts:
+class AttemptServices:
     """What every attempt of a process uses.
 
     Args:
@@ -121,7 +121,7 @@ class Parts:
     database: Database
     runs: RunStore
     log: EventLog
-    agents: Workshop
+    agents: AgentProvider
     store: Callable[[Principal], BaseStore]
     capabilities: Capabilities
     save_agent: Callable[[Principal, str | None, Mapping[str, Any], str], Awaitable[str]]
@@ -156,7 +156,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """How the graph stopped playing. ``unfinished`` is what the model reads as result of tool calls that have none."""
 
     status: RunStatus
@@ -188,7 +188,7 @@ class Attempt:
     fresh: it was claimed when it was created: no message can wait for it yet.
     """
 
-    parts: Parts
+    parts: AttemptServices
     run: Run
     slot: Slot
     spec: RunSpec | None = None
@@ -211,7 +211,7 @@ class Attempt:
     _spending: Budget | None = None
     _turn: Sequence[BaseMessage] = ()
     """The messages of the turn, once the graph has come to its end."""
-    _checks: list[Check] = field(default_factory=list)
+    _checks: list[CheckReceipt] = field(default_factory=list)
     _claims: list[Claim] = field(default_factory=list)
     _read: set[str | None] = field(default_factory=set)
     """Ids of the messages that were given to the model while the run was on its way."""
@@ -259,11 +259,11 @@ class Attempt:
 
     # playing ----------------------------------------------------------------------------------------------------------
 
-    async def _outcome(self) -> Outcome:
+    async def _outcome(self) -> AttemptOutcome:
         """Play the graph. Whatever happens is an outcome, except that this process ends or has lost the run."""
         if self.stop is None and self.run.stalled >= MOST_ATTEMPTS:
             logger.error("Run %s was given up after %d attempts at one step.", self.run.run_id, MOST_ATTEMPTS)
-            return Outcome(RunStatus.ERROR, "stalled", STALLED, unfinished=UNFINISHED, closing=_sorry(self.run))
+            return AttemptOutcome(RunStatus.ERROR, "stalled", STALLED, unfinished=UNFINISHED, closing=_sorry(self.run))
         limit = asyncio.timeout(self.parts.timeout)
         try:
             if self.stop is None:
@@ -284,11 +284,11 @@ class Attempt:
                 raise  # nobody can know how the run stands: the next executor looks
             if limit.expired():
                 text = f"The run was ended: it took longer than {self.parts.timeout:.0f} seconds."
-                return Outcome(RunStatus.TIMEOUT, "timeout", text, unfinished=UNFINISHED)
+                return AttemptOutcome(RunStatus.TIMEOUT, "timeout", text, unfinished=UNFINISHED)
             return _failed(error, self.run)
-        return Outcome(RunStatus.INTERRUPTED, CANCELLED, unfinished=STOPPED)
+        return AttemptOutcome(RunStatus.INTERRUPTED, CANCELLED, unfinished=STOPPED)
 
-    async def _play(self) -> Outcome:
+    async def _play(self) -> AttemptOutcome:
         """From the run's input, or from where an attempt before this one stood, to the graph's end."""
         spec = self.spec = await self._going_on(self._specified())
         parts, request = self.parts, spec.request
@@ -483,24 +483,24 @@ class Attempt:
         if tokens := (await self._spending.cut_off()).tokens:
             self._meter.count_reserved(tokens)
 
-    async def _played(self, agent: Agent) -> Outcome:
+    async def _played(self, agent: Agent) -> AttemptOutcome:
         """The graph came to an end of its own: how?"""
         snapshot = await agent.aget_state(config_of(self.run.thread_id))
         self._turn = current_turn(snapshot.values.get("messages") or ())
         checkpoint_id = snapshot.config["configurable"].get("checkpoint_id")
         if is_unfinished(snapshot):
-            return Outcome(RunStatus.INTERRUPTED, "interrupt", checkpoint_id=checkpoint_id)
+            return AttemptOutcome(RunStatus.INTERRUPTED, "interrupt", checkpoint_id=checkpoint_id)
         last = self._meter.last_message
         if last is not None and is_error(last):
             failure = last.additional_kwargs[ERROR]
-            return Outcome(RunStatus.ERROR, str(failure["kind"]), str(failure["message"]))
+            return AttemptOutcome(RunStatus.ERROR, str(failure["kind"]), str(failure["message"]))
         for key, forced in ((SPENDING_LIMIT, SPENDING_LIMIT), (LOOP_STOP, LOOP)):
             if last is not None and key in last.additional_kwargs:
-                return Outcome(RunStatus.SUCCESS, forced, checkpoint_id=checkpoint_id)
+                return AttemptOutcome(RunStatus.SUCCESS, forced, checkpoint_id=checkpoint_id)
         reason = (cut_off(last) if last is not None else None) or "end_turn"
-        return Outcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
+        return AttemptOutcome(RunStatus.SUCCESS, reason, checkpoint_id=checkpoint_id)
 
-    async def _checked(self, outcome: Outcome, context: RunContext) -> Outcome:
+    async def _checked(self, outcome: AttemptOutcome, context: RunContext) -> AttemptOutcome:
         """The acceptance checks, and what the answer rests on, where the work is done. If some of it is not so, the model goes on,
         as with a message that came late."""
         if outcome.status is not RunStatus.SUCCESS:
@@ -515,7 +515,7 @@ class Attempt:
                 sandbox = await context.sandbox()
             self._checks = await finalize.run_checks(sandbox, request.checks, answer)
         except SandboxError as error:
-            failed: Check = {"check": "the sandbox", "passed": False, "output": str(error)}
+            failed: CheckReceipt = {"check": "the sandbox", "passed": False, "output": str(error)}
             self._checks = [failed] if request.checks else []
         correction = self._correction(request)
         if correction is None and sandbox is not None:
@@ -564,7 +564,7 @@ class Attempt:
 
     # tidying ----------------------------------------------------------------------------------------------------------
 
-    async def _tidy(self, outcome: Outcome) -> None:
+    async def _tidy(self, outcome: AttemptOutcome) -> None:
         """Leave the thread in order if the run ended before its time: nothing that was done or said is lost."""
         self.state = State.TIDYING
         is_early = outcome.unfinished is not None or outcome.status is RunStatus.ERROR
@@ -582,7 +582,7 @@ class Attempt:
         elif is_early:
             await to_its_end(self._settle(outcome))
 
-    async def _settle(self, outcome: Outcome) -> None:
+    async def _settle(self, outcome: AttemptOutcome) -> None:
         """What cannot be done now, the next run does: the wish to stop comes first."""
         run, partial = self.run, self._stream.partial() if self._stream is not None else None
         try:
@@ -635,12 +635,12 @@ class Attempt:
         known = {message.id for message in self._joined}
         return [message for message in await arrivals(self.parts.runs, self.run.run_id) if message.id not in known]
 
-    def _is_rolled_back(self, outcome: Outcome) -> bool:
+    def _is_rolled_back(self, outcome: AttemptOutcome) -> bool:
         return self.stop == "rollback" and outcome.reason == CANCELLED
 
     # closing ----------------------------------------------------------------------------------------------------------
 
-    async def _close(self, outcome: Outcome) -> Closed | None:
+    async def _close(self, outcome: AttemptOutcome) -> Closed | None:
         """One transaction: the last events, the row, the background tasks. None: not ours, or a message came too late."""
         self.state = State.CLOSING
         run, asks = self.run, await self._asks(outcome)
@@ -693,7 +693,7 @@ class Attempt:
             await found.read(batches)
         return await asyncio.to_thread(found.rows, self.run.thread_id)
 
-    async def _ending(self, outcome: Outcome, *, asks: bool) -> Ending:
+    async def _ending(self, outcome: AttemptOutcome, *, asks: bool) -> Ending:
         checkpoint_id = outcome.checkpoint_id
         if checkpoint_id is None and self._agent is not None:
             saver: Any = self._agent.checkpointer
@@ -711,7 +711,7 @@ class Attempt:
             **self._meter.totals(),
         )
 
-    async def _asks(self, outcome: Outcome) -> bool:
+    async def _asks(self, outcome: AttemptOutcome) -> bool:
         """Whether the thread waits for its person now. A run that was stopped or undone may leave what was there before it."""
         if outcome.status is RunStatus.SUCCESS:
             return question_of(self._joined) is not None
@@ -748,7 +748,7 @@ def _sorry(run: Run) -> AIMessage:
     return AIMessage(content=STALLED, id=f"stalled:{run.run_id}", additional_kwargs={ERROR: error})
 
 
-def _failed(error: Exception, run: Run) -> Outcome:
+def _failed(error: Exception, run: Run) -> AttemptOutcome:
     """What to tell the person, and the kind of failure. Unexpected errors keep their details in our log."""
     kind = type(error).__name__
     if isinstance(error, (RequestError, ConfigError)):
@@ -760,4 +760,4 @@ def _failed(error: Exception, run: Run) -> Outcome:
     else:
         logger.exception("Run %s failed.", run.run_id, exc_info=error)
         text = f"An internal error ended the run ({kind}). The log has the details under run {run.run_id}."
-    return Outcome(RunStatus.ERROR, kind, text)
+    return AttemptOutcome(RunStatus.ERROR, kind, text)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deerflow.runs.attempt import Attempt, Parts, Slot
+from deerflow.runs.attempt import Attempt, AttemptServices, Slot
 from deerflow.storage.runs import Created, NewRun, Run
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.tracing import in_trace
@@ -47,7 +47,7 @@ class Executor:
     queue: gets the run of a thread whose turn it is next.
     """
 
-    parts: Parts
+    parts: AttemptServices
     lock: ThreadLock
     worker: str
     queue: RunQueue

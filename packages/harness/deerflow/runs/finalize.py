@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.graph import END
 
 from deerflow.agents.middlewares.base import CAUSE, ToolFailure, cause_of
-from deerflow.agents.receipts import Check
+from deerflow.agents.receipts import CheckReceipt
 from deerflow.agents.transcript import CHECKS
 from deerflow.capability import Capabilities, EndedRun
 from deerflow.runs.json_answer import problem_of
@@ -125,7 +125,7 @@ def _answers(messages: Sequence[AnyMessage], why: str, undecided: Set[str | None
 # acceptance checks: what must hold before the work of a run counts as done ----------------------------------------------
 
 
-async def run_checks(sandbox: Sandbox | None, checks: Sequence[CheckRequest], answer: str) -> list[Check]:
+async def run_checks(sandbox: Sandbox | None, checks: Sequence[CheckRequest], answer: str) -> list[CheckReceipt]:
     """Make the checks one after the other, apart from the agent's own shell. ``sandbox``: for those that are not of the answer."""
     return [
         await _checked_answer(answer, check.answer_schema)
@@ -135,12 +135,12 @@ async def run_checks(sandbox: Sandbox | None, checks: Sequence[CheckRequest], an
     ]
 
 
-async def _checked_answer(answer: str, schema: Mapping[str, Any] | None) -> Check:
+async def _checked_answer(answer: str, schema: Mapping[str, Any] | None) -> CheckReceipt:
     problem = await asyncio.to_thread(problem_of, answer, schema or {})
     return {"check": "the answer is JSON of the schema that was asked for", "passed": not problem, "output": problem}
 
 
-async def _checked(sandbox: Sandbox, check: CheckRequest) -> Check:
+async def _checked(sandbox: Sandbox, check: CheckRequest) -> CheckReceipt:
     name = check.command or f"{check.file_exists} exists"
     try:
         if check.file_exists:
@@ -159,7 +159,7 @@ def rounds(messages: Sequence[BaseMessage]) -> int:
     return sum(message.name == CHECKS for message in messages)
 
 
-def correction(checks: Sequence[Check]) -> HumanMessage:
+def correction(checks: Sequence[CheckReceipt]) -> HumanMessage:
     """What the model is asked when checks failed."""
     failed = [f"- {check['check']}\n{check['output']}".rstrip() for check in checks if not check["passed"]]
     text = (

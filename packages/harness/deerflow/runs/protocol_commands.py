@@ -44,7 +44,7 @@ PROTOCOL_CODES = frozenset(
 AGENT_STATUS = {"pending": "started", "running": "running", **ENDINGS}
 
 
-class Command(BaseModel):
+class ProtocolCommand(BaseModel):
     """``id`` is repeated in the answer."""
 
     model_config = ConfigDict(extra="forbid")
@@ -134,7 +134,7 @@ class ProtocolCommands:
     states: ThreadStates
     streams: ProtocolStreams
 
-    async def execute(self, principal: Principal, thread_id: str, command: Command) -> Result:
+    async def execute(self, principal: Principal, thread_id: str, command: ProtocolCommand) -> Result:
         """The answer to ``command``.
 
         Raises:
@@ -253,7 +253,7 @@ READING = frozenset({"state.get", "state.listCheckpoints", "agent.getTree"})
 """Commands that change nothing."""
 
 
-def success(command: Command, result: Result, **meta: Any) -> Result:
+def success(command: ProtocolCommand, result: Result, **meta: Any) -> Result:
     answer = {"type": "success", "id": command.id, "result": result}
     return {**answer, "meta": meta} if meta else answer
 
@@ -355,7 +355,7 @@ class ProtocolSession:
         """Handle one message. What is wrong with it goes back to the client."""
         id_: int | None = None
         try:
-            command = Command.model_validate_json(text)
+            command = ProtocolCommand.model_validate_json(text)
             id_ = command.id
             answer = await self._answer(command)
         except ValidationError as error:
@@ -370,7 +370,7 @@ class ProtocolSession:
         self._subscriptions.clear()
         await self._stop_following()
 
-    async def _answer(self, command: Command) -> dict[str, Any] | None:
+    async def _answer(self, command: ProtocolCommand) -> dict[str, Any] | None:
         match command.method:
             case "subscription.subscribe":
                 return await self._subscribe(command)
@@ -382,7 +382,7 @@ class ProtocolSession:
             case _:
                 return await self.commands.execute(self.principal, self.thread_id, command)
 
-    async def _subscribe(self, command: Command) -> None:
+    async def _subscribe(self, command: ProtocolCommand) -> None:
         """All subscriptions share one line of events, so that none overtakes another. A new one begins it anew: what the
         other subscriptions have had already comes once more, and the client knows it by its id.
 
@@ -401,7 +401,7 @@ class ProtocolSession:
         self._following = asyncio.get_running_loop().create_task(self._forward(events))
         self._following.add_done_callback(self._ended)
 
-    async def _unsubscribe(self, command: Command) -> dict[str, Any]:
+    async def _unsubscribe(self, command: ProtocolCommand) -> dict[str, Any]:
         if self._subscriptions.pop(str(command.params.get("subscription_id")), None) is None:
             raise NotFoundError("There is no such subscription on this connection.", code="no_such_subscription")
         if not self._subscriptions:

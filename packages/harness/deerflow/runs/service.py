@@ -108,11 +108,11 @@ class RunService:
         if request.fork_from is not None:
             await self._check_checkpoint(principal, thread_id, request.fork_from)
         messages = _messages(request)
+        kwargs, metadata = _kwargs(principal, request, agent, messages), storable(request.metadata or {})
+        # Nothing is refused from here on: a run that cannot be leaves no thread behind.
         thread, goes_with_run = await self._thread(principal, request, thread_id)
         options = options.without(thread.switched_off)
-        kwargs = _kwargs(principal, request, agent, messages, options.switched_off)
-        if thread.temporary:
-            kwargs[TEMPORARY] = True
+        _add_choices(kwargs, thread, options)
         people = [message for message in messages if isinstance(message, HumanMessage)]
         new = NewRun(
             run_id=run_id or str(uuid7()),
@@ -120,7 +120,7 @@ class RunService:
             user_id=principal.user_id,
             assistant_id=request.assistant_id,
             kwargs=kwargs | {"delete_thread": goes_with_run},
-            metadata=storable(request.metadata or {}),
+            metadata=metadata,
             strategy=request.multitask_strategy,
             model_name=options.model_name,
             due_at=utc_now() + timedelta(seconds=request.after_seconds) if request.after_seconds else None,
@@ -391,10 +391,9 @@ def _kwargs(
     request: RunRequest,
     agent: AgentConfig | None,
     messages: Sequence[AnyMessage],
-    switched_off: Sequence[str],
 ) -> dict[str, Any]:
     """Return what the run's row keeps of the request."""
-    kwargs = storable(
+    return storable(
         {
             "request": request.model_dump(mode="json", exclude_none=True),
             "role": principal.role,
@@ -404,9 +403,14 @@ def _kwargs(
             "fork_from": request.fork_from,
         }
     )
-    if switched_off:
-        kwargs["request"].setdefault("context", {})[SWITCHED_OFF] = list(switched_off)
-    return kwargs
+
+
+def _add_choices(kwargs: dict[str, Any], thread: Thread, options: RunOptions) -> None:
+    """Add what the person has chosen for the thread to what the run's row keeps."""
+    if off := options.switched_off:
+        kwargs["request"].setdefault("context", {})[SWITCHED_OFF] = list(off)
+    if thread.temporary:
+        kwargs[TEMPORARY] = True
 
 
 def _spec(principal: Principal, options: RunOptions, kwargs: Mapping[str, Any]) -> RunSpec:

@@ -67,7 +67,7 @@ class ProcessReport:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ShellState:
     """The shell state that a later session begins with."""
 
     id: int
@@ -92,7 +92,7 @@ class Failed:
     why: str
 
 
-Event = Ready | Output | End | ProcessReport | State | ResetDone | Failed
+Event = Ready | Output | End | ProcessReport | ShellState | ResetDone | Failed
 
 
 class Reader(Protocol):
@@ -155,7 +155,7 @@ _EVENTS: dict[str, tuple[type[Event], list[str]]] = {
         "output": Output,
         "end": End,
         "process": ProcessReport,
-        "state": State,
+        "state": ShellState,
         "reset": ResetDone,
         "failed": Failed,
     }.items()

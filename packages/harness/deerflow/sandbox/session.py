@@ -303,7 +303,7 @@ class Session:
 
     async def shell(self) -> tuple[Shell, bool]:
         """The state to begin the next session with, and whether anything runs that will not be there then."""
-        event = await self._ask({"op": "state"}, protocol.State)
+        event = await self._ask({"op": "state"}, protocol.ShellState)
         return Shell(event.cwd, event.state), event.background
 
     async def has_background(self) -> bool:

@@ -36,7 +36,7 @@ SETTLE_AFTER = 0.25
 """Seconds: most tools are quicker, and the next call writes anyway."""
 
 
-class Amount(NamedTuple):
+class Spent(NamedTuple):
     tokens: int = 0
     cost: float = 0.0
 
@@ -73,16 +73,16 @@ class Budget:
     database: Database
     limits: SpendingConfig
     keys: Mapping[str, str]
-    spent: Callable[[str], Amount]
+    spent: Callable[[str], Spent]
     attended: bool
     resumed: bool
-    _reserved: dict[object, Amount] = field(default_factory=dict)
-    _charged: Amount | None = None
+    _reserved: dict[object, Spent] = field(default_factory=dict)
+    _charged: Spent | None = None
     _timer: asyncio.TimerHandle | None = None
     _is_closed: bool = False
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def reserve(self, call: object, amount: Amount, *, last: bool = False) -> None:
+    async def reserve(self, call: object, amount: Spent, *, last: bool = False) -> None:
         """Reserve what a call may take.
 
         Args:
@@ -112,7 +112,7 @@ class Budget:
         def answered(connection: Connection) -> None:
             row = {"scope": ANSWER, "key": key, "day": "", "tokens": 0, "cost": 0.0, "currency": "", "extensions": 0}
             if sql.insert(connection, budgets, row, "ON CONFLICT DO NOTHING").rowcount == 1:
-                _add(connection, {scope: self.keys[scope]}, Amount(), self.limits.currency)
+                _add(connection, {scope: self.keys[scope]}, Spent(), self.limits.currency)
                 sql.execute(connection, _EXTEND, scope, self.keys[scope], _day(scope))
 
         await self.database.write(answered)
@@ -123,11 +123,11 @@ class Budget:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(SETTLE_AFTER, lambda: loop.create_task(self._settle()))
 
-    async def cut_off(self) -> Amount:
+    async def cut_off(self) -> Spent:
         """Return what an earlier attempt at the run had reserved when its process died, beyond what it is known to have used."""
         own = await self.database.read(lambda connection: sql.execute(connection, _OWN, self.keys[RUN]).fetchone())
-        used, charged = self.spent(self.limits.currency), own or Amount()
-        return Amount(max(0, charged[0] - used.tokens), max(0.0, charged[1] - used.cost))
+        used, charged = self.spent(self.limits.currency), own or Spent()
+        return Spent(max(0, charged[0] - used.tokens), max(0.0, charged[1] - used.cost))
 
     async def close(self) -> None:
         """Charge nothing more: :func:`release` does the rest."""
@@ -139,19 +139,17 @@ class Budget:
             if not self._is_closed:
                 await self._charge()
 
-    async def _charge(self, how: How | None = None, added: Amount = Amount()) -> None:
+    async def _charge(self, how: How | None = None, added: Spent = Spent()) -> None:
         amounts = [self.spent(self.limits.currency), *self._reserved.values()]
-        total = Amount(sum(each.tokens for each in amounts), sum(each.cost for each in amounts))
+        total = Spent(sum(each.tokens for each in amounts), sum(each.cost for each in amounts))
         known, self._charged = self._charged, None  # a cancelled charge may have been written
         # On PostgreSQL it could otherwise come after the end of the run.
         await to_its_end(self.database.write(self._write, known, total, how, added))
         self._charged = total
 
-    def _write(
-        self, connection: Connection, known: Amount | None, total: Amount, how: How | None, added: Amount
-    ) -> None:
-        own = known or sql.execute(connection, _OWN, self.keys[RUN]).fetchone() or Amount()
-        delta = Amount(total.tokens - own[0], total.cost - own[1])
+    def _write(self, connection: Connection, known: Spent | None, total: Spent, how: How | None, added: Spent) -> None:
+        own = known or sql.execute(connection, _OWN, self.keys[RUN]).fetchone() or Spent()
+        delta = Spent(total.tokens - own[0], total.cost - own[1])
         rows = _add(connection, self.keys, delta, self.limits.currency)
         if how is None:
             return
@@ -159,7 +157,7 @@ class Budget:
             if scope in rows and (reached := self._reached(scope, rows[scope], added, how)) is not None:
                 raise reached
 
-    def _reached(self, scope: Scope, row: _Row, added: Amount, how: How) -> LimitReached | None:
+    def _reached(self, scope: Scope, row: _UsageRow, added: Spent, how: How) -> LimitReached | None:
         whose, setting, remedy = SCOPES[scope]
         limit: SpendingLimit = getattr(self.limits, setting)
         pairs = ((limit.tokens, row.tokens, added.tokens), (limit.money, row.cost, added.cost))
@@ -183,7 +181,7 @@ def keys_of(run_id: str, turn_id: str, thread_id: str, user_id: str, agent: str)
 
 
 def release(
-    connection: Connection, keys: Mapping[str, str], spent: Callable[[str], Amount], *, ends_turn: bool = False
+    connection: Connection, keys: Mapping[str, str], spent: Callable[[str], Spent], *, ends_turn: bool = False
 ) -> None:
     """The run has ended: what it used counts, nothing is reserved any more. ``ends_turn``: its turn has ended, too."""
     gone = "DELETE FROM budgets WHERE scope = 'run' AND key = ? RETURNING tokens, cost, currency"
@@ -193,7 +191,7 @@ def release(
         forget_turn(connection, others.pop("turn"))
     for tokens, cost, currency in charged:
         total = spent(currency)
-        _add(connection, others, Amount(total.tokens - tokens, total.cost - cost), currency)
+        _add(connection, others, Spent(total.tokens - tokens, total.cost - cost), currency)
 
 
 def forget_turn(connection: Connection, turn_id: str) -> None:
@@ -204,21 +202,21 @@ def forget_turn(connection: Connection, turn_id: str) -> None:
     sql.execute(connection, answers, len(own), own)
 
 
-def stands(connection: Connection, scope: Scope, key: str) -> tuple[Amount, int]:
+def stands(connection: Connection, scope: Scope, key: str) -> tuple[Spent, int]:
     """What is spent or reserved now, and how often the limit was extended."""
     query = "SELECT tokens, cost, extensions FROM budgets WHERE scope = ? AND key = ? AND day = ?"
     tokens, cost, extensions = sql.execute(connection, query, scope, key, _day(scope)).fetchone() or (0, 0.0, 0)
-    return Amount(tokens, cost), extensions
+    return Spent(tokens, cost), extensions
 
 
-def spent(usage: Mapping[str, Mapping[str, Mapping[str, Any]]] | None, currency: str) -> Amount:
+def spent(usage: Mapping[str, Mapping[str, Mapping[str, Any]]] | None, currency: str) -> Spent:
     """Of the usage of a run, ``{model: {caller: {...}}}``; money in other currencies is left out."""
     counted = [each for callers in (usage or {}).values() for each in callers.values()]
     tokens = sum(each["input_tokens"] + each["output_tokens"] for each in counted)
-    return Amount(tokens, sum(each.get("cost", 0.0) for each in counted if each.get("currency") == currency))
+    return Spent(tokens, sum(each.get("cost", 0.0) for each in counted if each.get("currency") == currency))
 
 
-class _Row(NamedTuple):
+class _UsageRow(NamedTuple):
     tokens: int
     cost: float
     extensions: int
@@ -232,10 +230,10 @@ _ADD = """INSERT INTO budgets (scope, key, day, tokens, cost, currency, extensio
     cost = budgets.cost + excluded.cost RETURNING scope, tokens, cost, extensions"""
 
 
-def _add(connection: Connection, keys: Mapping[str, str], amount: Amount, currency: str) -> dict[str, _Row]:
+def _add(connection: Connection, keys: Mapping[str, str], amount: Spent, currency: str) -> dict[str, _UsageRow]:
     values = [value for scope, key in keys.items() for value in (scope, key, _day(scope), *amount, currency)]
     rows = sql.execute(connection, _ADD.format(", ".join([_ROW] * len(keys))), *values).fetchall()
-    return {row[0]: _Row(*row[1:]) for row in rows}
+    return {row[0]: _UsageRow(*row[1:]) for row in rows}
 
 
 def _day(scope: str) -> str:

@@ -68,7 +68,7 @@ def matches(
             can hold.
     """
     check_size(wanted)
-    root = (_Postgres if connection.dialect.name == "postgresql" else _Sqlite)(column)
+    root = (_PostgresMatch if connection.dialect.name == "postgresql" else _SqliteMatch)(column)
     return and_(true(), *(_like(root.at(key), value, operators) for key, value in wanted.items()))
 
 
@@ -149,7 +149,7 @@ class _Steps:
         return type(self)(self.column, (*self.steps, step if isinstance(step, int) else str(step)))
 
 
-class _Postgres(_Steps):
+class _PostgresMatch(_Steps):
     @property
     def _value(self) -> ColumnElement[Any]:
         return func.coalesce(func.jsonb_extract_path(self.column, *map(str, self.steps)), cast(literal("null"), JSONB))
@@ -171,7 +171,7 @@ class _Postgres(_Steps):
         return self._value == cast(literal(wanted, JSONB(none_as_null=False)), JSONB)
 
 
-class _Sqlite(_Steps):
+class _SqliteMatch(_Steps):
     @property
     def _path(self) -> str:
         return "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in self.steps)
@@ -207,7 +207,7 @@ class _Sqlite(_Steps):
         return case((self.is_a(kind), self.scalar(kind) == literal(wanted)), else_=false())
 
 
-_Place = _Postgres | _Sqlite
+_Place = _PostgresMatch | _SqliteMatch
 
 # what a JSON value of SQLite contains ----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deerflow.storage.thread_lock import LockLostError, ThreadBusyError, Turns
+from deerflow.storage.thread_lock import KeyQueue, LockLostError, ThreadBusyError
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -77,7 +77,7 @@ class PostgresThreadLock:
 
         self._psycopg = psycopg
         self._url = url
-        self._turns = Turns()
+        self._turns = KeyQueue()
         self._wanted: dict[str, _Lock] = {}
         self._held: dict[str, _Lock] = {}
         self._taken: set[str] = set()

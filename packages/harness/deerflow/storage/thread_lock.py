@@ -56,17 +56,17 @@ class ThreadLock(Protocol):
         ...
 
 
-class Turns:
+class KeyQueue:
     """Who is next, for each key: first come, first served, whichever event loops of this process they are on."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._queues: dict[str, deque[_Turn]] = {}
+        self._queues: dict[str, deque[_Waiting]] = {}
 
     @asynccontextmanager
     async def hold(self, key: str, thread_id: str, *, wait: float | None) -> AsyncIterator[None]:
         """Raises ThreadBusyError when others still come first after ``wait`` seconds."""
-        turn = _Turn()
+        turn = _Waiting()
         with self._guard:
             queue = self._queues.setdefault(key, deque())
             queue.append(turn)
@@ -89,7 +89,7 @@ class Turns:
                     self._queues.pop(key, None)
 
 
-class _Turn:
+class _Waiting:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.come: asyncio.Future[None] = self._loop.create_future()
@@ -117,7 +117,7 @@ class FileThreadLock:
 
     def __init__(self, directory: Callable[[str, str], Path]) -> None:
         self._directory = directory
-        self._turns = Turns()
+        self._turns = KeyQueue()
 
     @asynccontextmanager
     async def hold(self, user_id: str, thread_id: str, *, wait: float | None = None) -> AsyncIterator[None]:

@@ -31,7 +31,7 @@ NODE = "model"
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class AdoptedConversation:
     """A conversation as it was elsewhere.
 
     Args:
@@ -52,7 +52,7 @@ class Conversation:
     files: Mapping[str, Path] | None = None
 
 
-async def adopt(threads: ThreadService, principal: Principal, given: Conversation) -> bool:
+async def adopt(threads: ThreadService, principal: Principal, given: AdoptedConversation) -> bool:
     """Make a thread of a conversation, which can be read, found and continued. Its text counts as text from outside.
 
     An import that was cut off is repeated as a whole.
@@ -91,7 +91,7 @@ async def adopt(threads: ThreadService, principal: Principal, given: Conversatio
     return True
 
 
-def _copy_files(threads: ThreadService, principal: Principal, given: Conversation) -> None:
+def _copy_files(threads: ThreadService, principal: Principal, given: AdoptedConversation) -> None:
     thread = threads.paths.thread_dir(given.thread_id, principal.user_id)
     for name, source in (given.files or {}).items():
         threads.paths.remove(thread / name)  # what an import that was cut off has left

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnCheckpoints:
     """A message that began a run: the checkpoints before and after it. None: unknown, or not there yet."""
 
     message_id: str
@@ -35,7 +35,7 @@ class Branch:
     end: str | None
 
 
-def turns_of(connection: Connection, thread_id: str) -> list[Turn]:
+def turns_of(connection: Connection, thread_id: str) -> list[TurnCheckpoints]:
     """All turns of the thread in order of time; messages that steered a run stand among them, without ``before``."""
     query = (
         select(turns, runs.c.checkpoint_after)
@@ -44,19 +44,19 @@ def turns_of(connection: Connection, thread_id: str) -> list[Turn]:
         .order_by(turns.c.created_at)
     )
     return [
-        Turn(row.message_id, row.run_id, row.checkpoint_before, row.checkpoint_after, row.created_at)
+        TurnCheckpoints(row.message_id, row.run_id, row.checkpoint_before, row.checkpoint_after, row.created_at)
         for row in connection.execute(query)
     ]
 
 
-def are_joined(recorded: Sequence[Turn]) -> bool:
+def are_joined(recorded: Sequence[TurnCheckpoints]) -> bool:
     """Return whether each turn but the first ones begins exactly where another one ended."""
     begun = [turn for turn in recorded if turn.before is not None]
     ends = {turn.after for turn in begun}
     return all(turn.before in ends or turn.before == begun[0].before for turn in begun)
 
 
-def branches(recorded: Sequence[Turn], parents: Mapping[str, str | None]) -> dict[str, Branch]:
+def branches(recorded: Sequence[TurnCheckpoints], parents: Mapping[str, str | None]) -> dict[str, Branch]:
     """By message that began a run.
 
     Args:

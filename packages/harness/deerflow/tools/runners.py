@@ -14,7 +14,7 @@ from deerflow.sandbox.isolated import check_environment
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TestSummary:
     """The lines of an output that count tests, and the numbers in them. A pattern without a group counts its lines."""
 
     line: str
@@ -22,27 +22,27 @@ class Summary:
     failed: str
 
 
-PYTEST = Summary(r"(?:=+ )?\d+ \w{1,20}\b.{0,300} in \d[\d.]*s\b", r"(\d+) x?passed", r"(\d+) (?:failed|errors?)")
-UNITTEST = Summary(r"Ran \d+ tests? in |FAILED \(", r"Ran (\d+) test", r"(?:failures|errors)=(\d+)")
-NODE = Summary(r"(?:#|ℹ) (?:pass|fail) +\d+$", r"pass +(\d+)", r"fail +(\d+)")
-JEST = Summary(r" {0,9}Tests:? +\d", r"(\d+) passed", r"(\d+) failed")
-MOCHA = Summary(r" {0,9}\d+ (?:passing|failing)\b", r"(\d+) passing", r"(\d+) failing")
-PLAYWRIGHT = Summary(r" {0,9}\d+ (?:passed|failed)(?: \(|$)", r"(\d+) passed", r"(\d+) failed")
-GO = Summary(r"(?:ok|FAIL)\s+\S+\s", r"^ok(?!.{0,2000}\[no tests to run\])", r"^FAIL")
-CARGO = Summary(r"test result: | {0,9}Summary \[", r"(\d+) passed", r"(\d+) failed")
-PHPUNIT = Summary(r"OK \(\d+ tests?|Tests: \d+, ", r"OK \((\d+)", r"(?:Failures|Errors): (\d+)")
-RSPEC = Summary(r"\d+ examples?, ", r"(\d+) example", r"(\d+) failure")
-DOTNET = Summary(r".{0,20} - Failed: +\d+", r"Passed: +(\d+)", r"Failed: +(\d+)")
-MAVEN = Summary(r".{0,20}Tests run: \d+", r"Tests run: (\d+)", r"(?:Failures|Errors): (\d+)")
-CTEST = Summary(r"\d+% tests passed, ", r"out of (\d+)", r"(\d+) tests? failed")
-DENO = Summary(r"(?:ok|FAILED) \| \d+ passed", r"(\d+) passed", r"(\d+) failed")
-BUN = Summary(r" {0,9}\d+ (?:pass|fail)$", r"(\d+) pass", r"(\d+) fail")
+PYTEST = TestSummary(r"(?:=+ )?\d+ \w{1,20}\b.{0,300} in \d[\d.]*s\b", r"(\d+) x?passed", r"(\d+) (?:failed|errors?)")
+UNITTEST = TestSummary(r"Ran \d+ tests? in |FAILED \(", r"Ran (\d+) test", r"(?:failures|errors)=(\d+)")
+NODE = TestSummary(r"(?:#|ℹ) (?:pass|fail) +\d+$", r"pass +(\d+)", r"fail +(\d+)")
+JEST = TestSummary(r" {0,9}Tests:? +\d", r"(\d+) passed", r"(\d+) failed")
+MOCHA = TestSummary(r" {0,9}\d+ (?:passing|failing)\b", r"(\d+) passing", r"(\d+) failing")
+PLAYWRIGHT = TestSummary(r" {0,9}\d+ (?:passed|failed)(?: \(|$)", r"(\d+) passed", r"(\d+) failed")
+GO = TestSummary(r"(?:ok|FAIL)\s+\S+\s", r"^ok(?!.{0,2000}\[no tests to run\])", r"^FAIL")
+CARGO = TestSummary(r"test result: | {0,9}Summary \[", r"(\d+) passed", r"(\d+) failed")
+PHPUNIT = TestSummary(r"OK \(\d+ tests?|Tests: \d+, ", r"OK \((\d+)", r"(?:Failures|Errors): (\d+)")
+RSPEC = TestSummary(r"\d+ examples?, ", r"(\d+) example", r"(\d+) failure")
+DOTNET = TestSummary(r".{0,20} - Failed: +\d+", r"Passed: +(\d+)", r"Failed: +(\d+)")
+MAVEN = TestSummary(r".{0,20}Tests run: \d+", r"Tests run: (\d+)", r"(?:Failures|Errors): (\d+)")
+CTEST = TestSummary(r"\d+% tests passed, ", r"out of (\d+)", r"(\d+) tests? failed")
+DENO = TestSummary(r"(?:ok|FAILED) \| \d+ passed", r"(\d+) passed", r"(\d+) failed")
+BUN = TestSummary(r" {0,9}\d+ (?:pass|fail)$", r"(\d+) pass", r"(\d+) fail")
 ANY = (PYTEST, UNITTEST, NODE, JEST, MOCHA, PLAYWRIGHT, GO, CARGO, PHPUNIT, RSPEC, DOTNET, MAVEN, CTEST, DENO, BUN)
 
 _VALUED = r"(?:[CfXW]|-(?:prefix|dir|cwd|filter)) "
 _OPTIONS = rf"(?: (?:-{_VALUED}\S+|-(?!{_VALUED})\S+|\w+=\S*))*"
 _PYTHON = rf"python[\d.]*{_OPTIONS}"
-RUNNERS: Mapping[str, Sequence[Summary]] = {
+RUNNERS: Mapping[str, Sequence[TestSummary]] = {
     rf"(?:{_PYTHON} -m )?(?:pytest|py\.test)": (PYTEST,),
     rf"{_PYTHON} -m (?:unittest|nose2|django test)|nose2|django-admin test": (UNITTEST,),
     rf"(?:{_PYTHON} )?(?:\S*/)?manage\.py test": (UNITTEST,),
@@ -103,7 +103,7 @@ class Invocation:
     argv: list[str]
     env: dict[str, str]
     directory: str
-    summaries: Sequence[Summary]
+    summaries: Sequence[TestSummary]
 
     def count(self, output: str) -> tuple[int, int]:
         """How many tests passed and failed, by the runner's summary."""

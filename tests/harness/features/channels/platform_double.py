@@ -18,7 +18,7 @@ import orjson
 from sqlalchemy import Connection
 
 from deerflow.features.channels.engine import Engine
-from deerflow.features.channels.inbox import InboxRow, State
+from deerflow.features.channels.inbox import InboxRow, InboxState
 from deerflow.features.channels.outbox import PLACEHOLDER, OutboxRow, Target
 from deerflow.features.channels.timing import Timing
 from deerflow.features.channels.types import (
@@ -319,7 +319,7 @@ class Echo:
         turn = f"turn{row.id}"
 
         def job(connection: Connection) -> bool:
-            if not self.engine.inbox.move(connection, row, State.RUNNING, run_id=turn):
+            if not self.engine.inbox.move(connection, row, InboxState.RUNNING, run_id=turn):
                 return False
             target = Target(row.connection_id, event.place, event.wake)
             self.engine.outbox.replace(connection, target, turn, 0, PLACEHOLDER)
@@ -331,7 +331,7 @@ class Echo:
 
     async def click(self, row: InboxRow) -> None:
         event: Any = row.event
-        if await self._database.write(lambda c: self.engine.inbox.move(c, row, State.ANSWERED)):
+        if await self._database.write(lambda c: self.engine.inbox.move(c, row, InboxState.ANSWERED)):
             self.clicks.append(event.key)
 
     async def resume(self, connection_id: str, turn: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tests.harness.features.channels.platform_double import inbox_rows, message
 
 from deerflow.features.channels import leases, limits
-from deerflow.features.channels.inbox import Inbox, InboxRow, State
+from deerflow.features.channels.inbox import Inbox, InboxRow, InboxState
 from deerflow.features.channels.leases import ConnectionRow, Fenced
 from deerflow.features.channels.types import Author, Caps, Click, FileRef, Place
 from deerflow.storage.database import Database
@@ -180,7 +180,7 @@ async def test_of_two_processes_that_handle_a_row_one_moves_it(database: Databas
     (row,) = await inbox_rows(database)
 
     async def move(run: str) -> bool:
-        return await database.write(lambda c: inbox.move(c, row, State.RUNNING, run_id=run, user_id="u"))
+        return await database.write(lambda c: inbox.move(c, row, InboxState.RUNNING, run_id=run, user_id="u"))
 
     assert sorted(await asyncio.gather(move("r1"), move("r2"))) == [False, True]
     (moved,) = await inbox_rows(database)

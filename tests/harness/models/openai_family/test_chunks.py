@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deerflow.event_loop import Turns
+from deerflow.event_loop import LoopTurns
 from deerflow.models.openai_chunks import aread_chunks
 from deerflow.server_events import Event, EventDecoder
 
@@ -50,7 +50,7 @@ async def read(*pieces: bytes | Exception, headers: dict[str, str] = STREAM) -> 
     request = httpx2.Request("POST", "http://server/v1/chat/completions")
     response = httpx2.Response(200, headers=headers, stream=body, request=request)
     try:
-        return [chunk async for chunk in aread_chunks(response, Turns(), timeout=30, model_name="m")]
+        return [chunk async for chunk in aread_chunks(response, LoopTurns(), timeout=30, model_name="m")]
     finally:
         assert body.closed
 

@@ -32,7 +32,7 @@ from deerflow.features.channels.types import (
 from deerflow_app.channels.adapters import feishu_events
 from deerflow_app.channels.adapters.feishu_api import FeishuApi
 from deerflow_app.channels.adapters.feishu_card import card_of
-from deerflow_app.channels.adapters.feishu_frames import CONTROL, Assembly, Frame
+from deerflow_app.channels.adapters.feishu_frames import CONTROL, Assembly, FeishuFrame
 from deerflow_app.channels.wire import allowed, and_behind, limited, name_of, socket, understood
 
 logger = logging.getLogger(__name__)
@@ -101,14 +101,14 @@ class Feishu(Adapter):
         assembly = Assembly()
         async with socket(url) as link:
             connected()
-            async for batch in _batches(link, Frame(service, CONTROL, {"type": "ping"}).dump(), every):
+            async for batch in _batches(link, FeishuFrame(service, CONTROL, {"type": "ping"}).dump(), every):
                 received = [one for raw in batch if (one := self._read(raw, assembly))]
                 await self._take(link, received, accept)
 
-    def _read(self, raw: bytes | str, assembly: Assembly) -> tuple[Frame, Sequence[Event]] | None:
+    def _read(self, raw: bytes | str, assembly: Assembly) -> tuple[FeishuFrame, Sequence[Event]] | None:
         """Return a frame that shall be acknowledged and its events."""
         try:
-            frame = Frame.load(raw if isinstance(raw, bytes) else raw.encode())
+            frame = FeishuFrame.load(raw if isinstance(raw, bytes) else raw.encode())
             whole = None if frame.method == CONTROL else assembly.add(frame)
             event = None if whole is None else feishu_events.opened(whole)
         except ValueError as error:
@@ -121,7 +121,7 @@ class Feishu(Adapter):
         return [found] if found else []
 
     async def _take(
-        self, link: ClientConnection, received: Sequence[tuple[Frame, Sequence[Event]]], accept: Accept
+        self, link: ClientConnection, received: Sequence[tuple[FeishuFrame, Sequence[Event]]], accept: Accept
     ) -> None:
         events = [event for _, found in received for event in found]
         clicks = [event.click_id for event in events if isinstance(event, Click)]
@@ -144,7 +144,7 @@ class Feishu(Adapter):
                 await link.send(frame.answer(b'{"code":200}').dump())
 
     async def _acknowledge_click(
-        self, link: ClientConnection, frame: Frame, click_id: str, waiting: asyncio.Future[str]
+        self, link: ClientConnection, frame: FeishuFrame, click_id: str, waiting: asyncio.Future[str]
     ) -> None:
         answer: dict[str, Any] = {"code": 200}
         try:

@@ -1,4 +1,4 @@
-"""Frames of Feishu's long connection: protobuf messages (``pbbp2.Frame``), read and written by hand."""
+"""Frames of Feishu's long connection: protobuf messages (``pbbp2.FeishuFrame``), read and written by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INCOMPLETE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FeishuFrame:
     """One binary WebSocket message.
 
     Args:
@@ -41,7 +41,7 @@ class Frame:
         return b"".join(parts)
 
     @classmethod
-    def load(cls, data: bytes) -> Frame:
+    def load(cls, data: bytes) -> FeishuFrame:
         """Raises ValueError if these bytes are no frame."""
         numbers, texts, headers, payload = [0] * 5, dict[int, str](), dict[str, str](), b""
         for number, value in _fields(data):
@@ -68,7 +68,7 @@ class Frame:
             texts.get(9, ""),
         )
 
-    def answer(self, payload: bytes) -> Frame:
+    def answer(self, payload: bytes) -> FeishuFrame:
         """Return this frame as its own acknowledgement."""
         return replace(self, headers={**self.headers, "biz_rt": "1"}, payload=payload)
 
@@ -79,7 +79,7 @@ class Assembly:
     def __init__(self) -> None:
         self._parts: dict[str, dict[int, bytes]] = {}
 
-    def add(self, frame: Frame) -> bytes | None:
+    def add(self, frame: FeishuFrame) -> bytes | None:
         """Return the whole message when this was the part that was missing. Raises ValueError for a part that cannot be one."""
         total, number = int(frame.headers.get("sum", "1")), int(frame.headers.get("seq", "0"))
         if total <= 1:

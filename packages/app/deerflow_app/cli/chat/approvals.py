@@ -32,7 +32,7 @@ _FORMER_KEYS = {"r": "reject"}
 _PROMPTS = {"reject": "Reason", "respond": "Reply (the call is not made)"}
 
 
-class Approvals:
+class TerminalApprovals:
     """Answers the interrupts of a thread.
 
     Args:

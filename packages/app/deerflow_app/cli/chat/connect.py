@@ -8,18 +8,18 @@ from rich.text import Text
 
 from deerflow.errors import RequestError
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 from deerflow_app.cli.terminal import clean
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource
     from deerflow.features.connections.service import Connection, ConnectionService, Trial
-    from deerflow_app.cli.chat.transcript import Transcript
+    from deerflow_app.cli.chat.transcript import TerminalTranscript
 
 OWNER = Principal(LOCAL_PRINCIPAL.user_id, role="admin", source="internal")
 
 
-async def connect(transcript: Transcript, source: ConfigSource) -> None:
+async def connect(transcript: TerminalTranscript, source: ConfigSource) -> None:
     """Ask for provider and key, and use them from the next message on. Ctrl-C or Ctrl-D leaves everything as it is.
 
     Raises Failure where config.yaml lists the models, or the key does not work.
@@ -42,15 +42,15 @@ async def connect(transcript: Transcript, source: ConfigSource) -> None:
         transcript.notice("Nothing was changed.")
 
 
-async def _try(transcript: Transcript, service: ConnectionService, provider: Connection) -> None:
+async def _try(transcript: TerminalTranscript, service: ConnectionService, provider: Connection) -> None:
     try:
         trial = await _trial(service, provider)
         check = await service.test(OWNER, provider["id"], trial)
         if not check.ok:
-            raise Failure(check.problem or "It does not answer.", "/connect tries again.")
+            raise CommandFailure(check.problem or "It does not answer.", "/connect tries again.")
         await service.connect(OWNER, provider["id"], trial, "encrypted")
     except RequestError as error:
-        raise Failure(str(error), "/connect tries again.") from None
+        raise CommandFailure(str(error), "/connect tries again.") from None
     transcript.block(Text("✓ ", style="ok").append(f"{provider['title']} is connected. /model shows its models."))
 
 

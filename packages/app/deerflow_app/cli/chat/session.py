@@ -22,10 +22,10 @@ from deerflow.errors import ConflictError, NotFoundError
 from deerflow.identity import check_id
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE
 from deerflow_app.cli.backend import existing_thread
-from deerflow_app.cli.chat.approvals import WAITING, Approvals
+from deerflow_app.cli.chat.approvals import WAITING, TerminalApprovals
 from deerflow_app.cli.chat.files import DEFAULT_OUT, check_files, copy_out, host_path, human_size, thread_folders
-from deerflow_app.cli.chat.transcript import Transcript, model_label
-from deerflow_app.cli.chat.turn import Turn
+from deerflow_app.cli.chat.transcript import TerminalTranscript, model_label
+from deerflow_app.cli.chat.turn import TerminalTurn
 from deerflow_app.cli.chat.typed_ahead import TypedAhead
 from deerflow_app.cli.chat.view import LiveView, PlainView
 from deerflow_app.cli.failures import explain, turn_failure, usage_failure
@@ -40,7 +40,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class Chat:
+class TerminalChat:
     """One conversation at a time, and what the slash commands change in it.
 
     Args:
@@ -61,11 +61,11 @@ class Chat:
         self.backend = backend
         self.client = backend.client
         self.console = console
-        self.transcript = Transcript(console)
+        self.transcript = TerminalTranscript(console)
         self.model_name = model
         self.attached: list[Path] = []
         self.failed = False
-        self._approvals = Approvals(console, "ask" if answer is None else "deny")
+        self._approvals = TerminalApprovals(console, "ask" if answer is None else "deny")
         self._preparation: Preparation | None = preparation
         self._answer = answer
         self.typed = TypedAhead(self._steer)
@@ -150,7 +150,7 @@ class Chat:
         await self._prepared()
         live = self._answer is None
         async with LiveView(self.console, self.typed) if live else PlainView(self.console, self._answer) as view:
-            turn = Turn(view, known_artifacts=self._artifacts, known_messages=shown, known_todos=self._todos)
+            turn = TerminalTurn(view, known_artifacts=self._artifacts, known_messages=shown, known_todos=self._todos)
             async with self.typed.reading():
                 turn.outcome.stopped = await until_interrupted(turn.play(events)) is None
         outcome = turn.outcome
@@ -209,12 +209,12 @@ SHOWN_FILES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """A slash command. ``run`` gets the chat and the words after the command."""
 
     usage: str
     help: str
-    run: Callable[[Chat, str], Awaitable[None]]
+    run: Callable[[TerminalChat, str], Awaitable[None]]
 
 
 def is_command(line: str) -> bool:
@@ -222,7 +222,7 @@ def is_command(line: str) -> bool:
     return re.fullmatch(r"/[a-z]+", line.split()[0]) is not None
 
 
-async def enter(chat: Chat, line: str) -> bool:
+async def enter(chat: TerminalChat, line: str) -> bool:
     """Take one line: a command, or a message to the agent. False when the person wants to leave."""
     text = line.strip()
     if not text:
@@ -248,7 +248,7 @@ async def enter(chat: Chat, line: str) -> bool:
     return True
 
 
-async def _new(chat: Chat, _argument: str) -> None:
+async def _new(chat: TerminalChat, _argument: str) -> None:
     chat.begin()
     chat.transcript.block(Text("  New chat.", style="faint"))
 
@@ -257,7 +257,7 @@ def _table() -> Table:
     return Table(box=None, show_header=False, padding=(0, 1))
 
 
-def _show(chat: Chat, table: Table, hint: str, *, empty: str) -> None:
+def _show(chat: TerminalChat, table: Table, hint: str, *, empty: str) -> None:
     if table.row_count:
         chat.transcript.block(table)
         chat.console.print(Text(f"  {hint}", style="faint"))
@@ -273,7 +273,7 @@ def _numbered(found: Sequence[T], argument: str, what: str, verb: str = "") -> T
     return found[int(number) - 1]
 
 
-async def _threads(chat: Chat, _argument: str) -> None:
+async def _threads(chat: TerminalChat, _argument: str) -> None:
     table = _table()
     for number, thread in enumerate(await _listed(chat), 1):
         here = "▸" if thread["thread_id"] == chat.thread_id else " "
@@ -287,12 +287,12 @@ async def _threads(chat: Chat, _argument: str) -> None:
     _show(chat, table, "/resume NUMBER opens one.", empty="No chats yet.")
 
 
-async def _resume(chat: Chat, argument: str) -> None:
+async def _resume(chat: TerminalChat, argument: str) -> None:
     waiting = chat.thread_id if chat.waiting else ""
     await chat.open(_picked(await _listed(chat), argument or waiting, chat.thread_id))
 
 
-async def _model(chat: Chat, argument: str) -> None:
+async def _model(chat: TerminalChat, argument: str) -> None:
     if argument:
         chat.backend.model(argument)
         chat.model_name = argument
@@ -308,7 +308,7 @@ async def _model(chat: Chat, argument: str) -> None:
     chat.transcript.block(lines)
 
 
-async def _connect(chat: Chat, _argument: str) -> None:
+async def _connect(chat: TerminalChat, _argument: str) -> None:
     from deerflow_app.cli.chat.connect import connect
 
     source = getattr(chat.client, "config_source", None)
@@ -320,7 +320,7 @@ async def _connect(chat: Chat, _argument: str) -> None:
     chat.backend = replace(chat.backend, models=(await source.acurrent()).models)
 
 
-async def _files(chat: Chat, argument: str) -> None:
+async def _files(chat: TerminalChat, argument: str) -> None:
     if argument:
         await _attach(chat, argument)
         return
@@ -334,7 +334,7 @@ async def _files(chat: Chat, argument: str) -> None:
     chat.transcript.block(listing)
 
 
-async def _attach(chat: Chat, argument: str) -> None:
+async def _attach(chat: TerminalChat, argument: str) -> None:
     try:
         paths = [Path(word).expanduser() for word in shlex.split(argument)]
     except ValueError:
@@ -345,7 +345,7 @@ async def _attach(chat: Chat, argument: str) -> None:
     chat.transcript.block(Text(f"  {names} goes with your next message.", style="faint"))
 
 
-async def _context(chat: Chat, _argument: str) -> None:
+async def _context(chat: TerminalChat, _argument: str) -> None:
     try:
         table = await chat.client.acontext(chat.thread_id, model_name=chat.model_name)
     except (NotFoundError, RefusedError):
@@ -365,7 +365,7 @@ async def _context(chat: Chat, _argument: str) -> None:
     chat.console.print(Text(f"  {table['model']} has {window}. /compact makes room.", style="faint"))
 
 
-async def _help(chat: Chat, _argument: str) -> None:
+async def _help(chat: TerminalChat, _argument: str) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2))
     for command in COMMANDS.values():
         table.add_row(Text(command.usage, style="accent"), command.help)
@@ -377,11 +377,11 @@ async def _help(chat: Chat, _argument: str) -> None:
     chat.transcript.block(table)
 
 
-async def _elsewhere(_chat: Chat, _argument: str) -> None:
+async def _elsewhere(_chat: TerminalChat, _argument: str) -> None:
     """:func:`enter` decides what leaves, and what is a message."""
 
 
-async def _tasks(chat: Chat, argument: str) -> None:
+async def _tasks(chat: TerminalChat, argument: str) -> None:
     tasks = await chat.client.atasks(chat.thread_id)
     if argument:
         from deerflow.events.streams.client_events import shown_message
@@ -398,7 +398,7 @@ async def _tasks(chat: Chat, argument: str) -> None:
     _show(chat, table, "/tasks NUMBER shows what one did.", empty="No subagent has worked in this chat.")
 
 
-async def _grants(chat: Chat, argument: str) -> None:
+async def _grants(chat: TerminalChat, argument: str) -> None:
     found = await chat.client.agrants()
     if argument:
         grant = _numbered(found, argument, "grant", "revoke")
@@ -428,18 +428,20 @@ _PARTS = (
 COMMANDS = {
     command.usage.split()[0]: command
     for command in (
-        Command("/new", "start a new chat", _new),
-        Command("/chats", "list the latest chats", _threads),
-        Command("/resume [number or id]", "open a chat (the latest other one), and finish what was cut off", _resume),
-        Command("/model [name]", "show the models, or choose the one that answers", _model),
-        Command("/connect", "enter a provider’s key", _connect),
-        Command("/context", "show what fills the model's window", _context),
-        Command("/compact [what to keep]", "summarize this chat for the model", _elsewhere),
-        Command("/grants [revoke number]", "list what you allowed for longer, or revoke it", _grants),
-        Command("/tasks [number]", "list this chat’s subagents, or show what one did", _tasks),
-        Command("/files [path …]", "list this chat’s files, or attach files to the next message", _files),
-        Command("/help", "this list", _help),
-        Command("/exit", "leave", _elsewhere),
+        SlashCommand("/new", "start a new chat", _new),
+        SlashCommand("/chats", "list the latest chats", _threads),
+        SlashCommand(
+            "/resume [number or id]", "open a chat (the latest other one), and finish what was cut off", _resume
+        ),
+        SlashCommand("/model [name]", "show the models, or choose the one that answers", _model),
+        SlashCommand("/connect", "enter a provider’s key", _connect),
+        SlashCommand("/context", "show what fills the model's window", _context),
+        SlashCommand("/compact [what to keep]", "summarize this chat for the model", _elsewhere),
+        SlashCommand("/grants [revoke number]", "list what you allowed for longer, or revoke it", _grants),
+        SlashCommand("/tasks [number]", "list this chat’s subagents, or show what one did", _tasks),
+        SlashCommand("/files [path …]", "list this chat’s files, or attach files to the next message", _files),
+        SlashCommand("/help", "this list", _help),
+        SlashCommand("/exit", "leave", _elsewhere),
     )
 }
 FORMER_NAMES = {"/threads": "/chats"}
@@ -451,7 +453,7 @@ _KEYS = (
 )
 
 
-async def _listed(chat: Chat) -> list[dict[str, Any]]:
+async def _listed(chat: TerminalChat) -> list[dict[str, Any]]:
     return (await chat.client.alist_threads(limit=SHOWN_THREADS))["thread_list"]
 
 

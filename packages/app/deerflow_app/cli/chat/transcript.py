@@ -16,8 +16,8 @@ from deerflow_app.cli.backend import is_demo
 from deerflow_app.cli.chat.cards import HIDDEN, card, has_body, short_path
 from deerflow_app.cli.chat.files import near
 from deerflow_app.cli.chat.markdown import Prose
-from deerflow_app.cli.chat.turn import Outcome, ToolRun, is_failure
-from deerflow_app.cli.failures import Failure, turn_failure
+from deerflow_app.cli.chat.turn import ToolRun, TurnOutcome, is_failure
+from deerflow_app.cli.failures import CommandFailure, turn_failure
 from deerflow_app.cli.terminal import clean, duration, one_line
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deerflow_app.cli.backend import Model
 
 
-class Transcript:
+class TerminalTranscript:
     """Prints parts with air between them."""
 
     def __init__(self, console: Console) -> None:
@@ -80,13 +80,13 @@ class Transcript:
     def notice(self, text: str) -> None:
         self.block(Text("! ", style="warn").append(clean(text), style="warn"), compact=True)
 
-    def failure(self, failure: Failure) -> None:
+    def failure(self, failure: CommandFailure) -> None:
         text = Text("✗ ", style="bad").append(clean(failure.message), style="bad")
         if failure.remedy:
             text.append(f"\n  {failure.remedy}", style="none")
         self.block(text)
 
-    def ending(self, outcome: Outcome, files: Mapping[str, Path | None]) -> None:
+    def ending(self, outcome: TurnOutcome, files: Mapping[str, Path | None]) -> None:
         """The last lines of a turn: what was delivered and where it lies, time and tokens."""
         for virtual, file in files.items():
             self.delivered(virtual, file)
@@ -118,7 +118,7 @@ class Transcript:
                         self.delivered(path)
 
 
-def usage_line(outcome: Outcome) -> str:
+def usage_line(outcome: TurnOutcome) -> str:
     """``  12 s · 4,120 tokens in · 812 out · $0.02``."""
     parts = ["Stopped after " + duration(outcome.seconds) if outcome.stopped else duration(outcome.seconds)]
     if outcome.usage.get("total_tokens"):

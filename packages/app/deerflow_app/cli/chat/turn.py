@@ -41,7 +41,7 @@ class ToolRun:
 
 
 @dataclass(slots=True)
-class Outcome:
+class TurnOutcome:
     """How a turn ended."""
 
     text: str = ""
@@ -86,7 +86,7 @@ class TurnView:
     def paused(self) -> None: ...
 
 
-class Turn:
+class TerminalTurn:
     """Reads events, tells the view, and remembers the outcome, also of a turn that is stopped half way.
 
     Args:
@@ -104,7 +104,7 @@ class Turn:
         known_messages: Sequence[Mapping[str, Any]] = (),
         known_todos: Sequence[dict[str, Any]] = (),
     ) -> None:
-        self.outcome = Outcome(todos=[*known_todos])
+        self.outcome = TurnOutcome(todos=[*known_todos])
         self._view = view
         self._known_artifacts = set(known_artifacts)
         self._tools: dict[str, ToolRun] = {}
@@ -116,7 +116,7 @@ class Turn:
         self._known_messages = {message["id"] for message in known_messages if message.get("id")}
         self._expect(unanswered_calls(known_messages))
 
-    async def play(self, events: AsyncGenerator[StreamEvent, None]) -> Outcome:
+    async def play(self, events: AsyncGenerator[StreamEvent, None]) -> TurnOutcome:
         """Show every event; return the outcome when the stream ends. It is closed at the end."""
         try:
             async with aclosing(events):

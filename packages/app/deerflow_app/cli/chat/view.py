@@ -13,7 +13,7 @@ from rich.text import Text
 
 from deerflow_app.cli.chat.cards import HIDDEN, card, command_note, is_unwell, newly_done, summary, todo_panel
 from deerflow_app.cli.chat.markdown import MarkdownStream, Prose, newest_part
-from deerflow_app.cli.chat.transcript import Transcript
+from deerflow_app.cli.chat.transcript import TerminalTranscript
 from deerflow_app.cli.chat.turn import ToolRun, TurnView
 from deerflow_app.cli.chat.typed_ahead import TypedAhead
 from deerflow_app.cli.terminal import clean, one_line
@@ -32,7 +32,7 @@ class LiveView(TurnView):
         """``typed``: what the person types meanwhile."""
         self._console = console
         self._typed = typed
-        self._transcript = Transcript(console)
+        self._transcript = TerminalTranscript(console)
         self._markdown = MarkdownStream()
         self._thinking = ""
         self._thinking_since: float | None = None

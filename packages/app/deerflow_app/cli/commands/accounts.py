@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from deerflow_app.cli.commands import AsJson, Settings, command, print_json
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 
 if TYPE_CHECKING:
     from deerflow.accounts import Role, Scope, TokenRepository, User, UserRepository
@@ -180,7 +180,7 @@ def export_data(
             await asyncio.to_thread(part.unlink, missing_ok=True)
 
     if archive.exists():
-        raise Failure(f"{archive} exists already.", "Name a file that does not exist.")
+        raise CommandFailure(f"{archive} exists already.", "Name a file that does not exist.")
     with_runtime(settings, work)
     typer.echo(f"Everything is in {archive}.")
 
@@ -207,7 +207,7 @@ def delete_user(
         user = await find_user(users, email)
         admins = [one.id for one in await users.list(limit=EVERYONE) if one.role == "admin"]
         if admins == [user.id]:
-            raise Failure(
+            raise CommandFailure(
                 f"{user.email} is the only administrator.",
                 "Make someone else one first: `deerflow user role EMAIL admin`.",
             )
@@ -251,7 +251,7 @@ def create_token(
 
     async def work(tokens: TokenRepository, owner: Principal) -> str:
         if "admin" in scopes and owner.role != "admin":
-            raise Failure("Only tokens of administrators may have the scope admin.")
+            raise CommandFailure("Only tokens of administrators may have the scope admin.")
         return (await tokens.create(owner, name, scopes, lifetime=lifetime))[1]
 
     typer.echo(with_tokens(settings, user, work))
@@ -299,11 +299,11 @@ async def find_user(users: UserRepository, email: str | None) -> User:
     if email is not None:
         if user := await users.by_email(email.strip()):
             return user
-        raise Failure(f"There is no account with the address {email}.", "`deerflow user list` shows all.")
+        raise CommandFailure(f"There is no account with the address {email}.", "`deerflow user list` shows all.")
     for user in await users.list(limit=10_000):
         if user.role == "admin":
             return user
-    raise Failure("There is no administrator yet.", "Make one with `deerflow user add EMAIL`.")
+    raise CommandFailure("There is no administrator yet.", "Make one with `deerflow user add EMAIL`.")
 
 
 def with_database(settings: Settings, work: Callable[[Database, UserRepository], Awaitable[T]]) -> T:
@@ -332,7 +332,7 @@ def with_database(settings: Settings, work: Callable[[Database, UserRepository],
     try:
         return asyncio.run(run())
     except (RequestError, DatabaseError) as error:
-        raise Failure(str(error)) from None
+        raise CommandFailure(str(error)) from None
 
 
 def with_tokens(settings: Settings, email: str | None, work: Callable[[TokenRepository, Principal], Awaitable[T]]) -> T:
@@ -358,7 +358,7 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
 
     async def work(runtime: Runtime) -> None:
         if not runtime.database.is_postgres and (running := running_server(paths.base_dir)) is not None:
-            raise Failure(f"DeerFlow is running: {running.url}", "Stop it first, or delete with --keep-data.")
+            raise CommandFailure(f"DeerFlow is running: {running.url}", "Stop it first, or delete with --keep-data.")
         await delete_belongings(runtime.database, runtime.threads, paths, user.id)
         await UserRepository(runtime.database).delete(user.id)
         # What came in between.
@@ -385,4 +385,4 @@ def with_runtime(settings: Settings, work: Callable[[Runtime], Awaitable[T]]) ->
     try:
         return asyncio.run(run())
     except RequestError as error:
-        raise Failure(str(error)) from None
+        raise CommandFailure(str(error)) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deerflow_app.cli.commands import AsJson, Settings, command, print_json
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 from deerflow_app.cli.terminal import clean, make_console, one_line
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def setup(
         with console.status("") as shown:
             image.build(lambda line: shown.update(f"  {one_line(line)}"))
     except ToolImageError as error:
-        raise Failure(
+        raise CommandFailure(
             clean(str(error)), "DeerFlow works without them, but the agent has no Python libraries."
         ) from error
 

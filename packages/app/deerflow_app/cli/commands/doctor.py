@@ -49,7 +49,7 @@ TIMEOUT = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """One line of the report."""
 
     area: str
@@ -117,7 +117,7 @@ def _model(config: AppConfig, model: ModelInfo) -> Finding:
     return label, answer.status, f"{mask_secrets(url)}: {answer.found}", answer.fix
 
 
-class Answer(NamedTuple):
+class DoctorAnswer(NamedTuple):
     status: Status
     found: str
     fix: str = ""
@@ -135,7 +135,7 @@ def endpoint_of(model: Any) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-def reach(url: str, headers: Mapping[str, str], *, timeout: float = TIMEOUT) -> Answer:
+def reach(url: str, headers: Mapping[str, str], *, timeout: float = TIMEOUT) -> DoctorAnswer:
     """Ask once. Blocks.
 
     Args:
@@ -146,15 +146,15 @@ def reach(url: str, headers: Mapping[str, str], *, timeout: float = TIMEOUT) -> 
     try:
         status = httpx.get(url, headers=headers, timeout=timeout).status_code
     except httpx.TimeoutException:
-        return Answer("bad", f"no answer within {timeout:g} s", CHECK_ADDRESS)
+        return DoctorAnswer("bad", f"no answer within {timeout:g} s", CHECK_ADDRESS)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return Answer("bad", f"cannot be reached: {str(error) or type(error).__name__}", CHECK_ADDRESS)
+        return DoctorAnswer("bad", f"cannot be reached: {str(error) or type(error).__name__}", CHECK_ADDRESS)
     if status in (401, 403):
         fix = "Set the right key in the environment or in config.yaml."
-        return Answer("bad", f"refuses the key (HTTP {status})", fix)
+        return DoctorAnswer("bad", f"refuses the key (HTTP {status})", fix)
     if status >= 500:
-        return Answer("warn", f"answers with HTTP {status}", "The provider has a problem: try again later.")
-    return Answer("ok", "reachable" if status == 200 else f"reachable (no listing of models: HTTP {status})")
+        return DoctorAnswer("warn", f"answers with HTTP {status}", "The provider has a problem: try again later.")
+    return DoctorAnswer("ok", "reachable" if status == 200 else f"reachable (no listing of models: HTTP {status})")
 
 
 def sandbox(harness: Harness) -> Iterator[Finding]:
@@ -268,20 +268,20 @@ NAME_WIDTH = 16
 _GLYPHS = {"ok": ("✓", "ok"), "warn": ("!", "warn"), "bad": ("✗", "bad")}
 
 
-def diagnose(settings: Settings) -> list[Check]:
+def diagnose(settings: Settings) -> list[DoctorCheck]:
     """All checks. What cannot be checked because the configuration is broken is left out; the break is told."""
-    checks = [Check("System", *finding) for finding in machine()]
+    checks = [DoctorCheck("System", *finding) for finding in machine()]
     from deerflow.storage.errors import ForeignDatabaseError
 
     try:
         client = open_here(settings)
     except ForeignDatabaseError as error:
-        return [*checks, Check("Storage", "database", "bad", str(error))]
+        return [*checks, DoctorCheck("Storage", "database", "bad", str(error))]
     except Exception as error:
         if settings.debug:
             raise
         failure = explain(error)
-        return [*checks, Check("Configuration", "config.yaml", "bad", failure.message, failure.remedy)]
+        return [*checks, DoctorCheck("Configuration", "config.yaml", "bad", failure.message, failure.remedy)]
     from deerflow_app.cli.commands.doctor_channels import channels
 
     harness = client.harness
@@ -298,17 +298,17 @@ def diagnose(settings: Settings) -> list[Check]:
             ("Storage", backups(config)),
             ("Channels", channels(config, paths)),
         )
-        return [*checks, *(Check(area, *finding) for area, found in areas for finding in found)]
+        return [*checks, *(DoctorCheck(area, *finding) for area, found in areas for finding in found)]
     finally:
         asyncio.run(client.aclose())
 
 
-def exit_code(checks: Sequence[Check]) -> int:
+def exit_code(checks: Sequence[DoctorCheck]) -> int:
     """0: DeerFlow can be used; 1: something essential is broken."""
     return int(any(check.status == "bad" for check in checks))
 
 
-def report(checks: Sequence[Check]) -> RenderableType:
+def report(checks: Sequence[DoctorCheck]) -> RenderableType:
     """The report as a table by area, remedies under what they mend."""
     parts: list[RenderableType] = []
     for area, group in groupby(checks, key=lambda check: check.area):
@@ -335,7 +335,7 @@ def report(checks: Sequence[Check]) -> RenderableType:
     return Group(*parts, verdict)
 
 
-def print_report(checks: Sequence[Check], *, as_json: bool) -> None:
+def print_report(checks: Sequence[DoctorCheck], *, as_json: bool) -> None:
     """The report on the terminal, or as one JSON object."""
     if as_json:
         print_json({"ok": exit_code(checks) == 0, "checks": [asdict(check) for check in checks]})

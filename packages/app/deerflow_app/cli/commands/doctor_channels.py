@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from deerflow.config import AppConfig, ConfigError, Paths
 from deerflow.features.channels.config import channels_config, connections_config
-from deerflow.features.channels.connections import ChannelConnection, Connections
+from deerflow.features.channels.connections import ChannelConnection, ChannelConnections
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 
@@ -54,7 +54,7 @@ def channels(config: AppConfig, paths: Paths) -> Iterator[tuple[Any, ...]]:
 async def _rows(location: Path | str, paths: Paths) -> list[ChannelConnection]:
     async with aclosing(Database(location)) as database:
         try:
-            return await Connections(database, paths.secrets_key_file).select("ORDER BY kind, created_at")
+            return await ChannelConnections(database, paths.secrets_key_file).select("ORDER BY kind, created_at")
         except (
             DBAPIError,
             DatabaseError,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def remove(settings: Settings, name: Name) -> None:
     async def save(client: Client) -> None:
         servers = (await client.aget_mcp_config())["mcp_servers"]
         if servers.pop(name, None) is None:
-            raise Failure(f"There is no MCP server {name!r}.", "`deerflow mcp list` shows those there are.")
+            raise CommandFailure(f"There is no MCP server {name!r}.", "`deerflow mcp list` shows those there are.")
         await client.aupdate_mcp_config(servers)
 
     with_client(settings, save)
@@ -104,7 +104,7 @@ def trust(
     async def save(client: Client) -> None:
         servers = (await client.aget_mcp_config())["mcp_servers"]
         if name not in servers:
-            raise Failure(f"There is no MCP server {name!r}.", "`deerflow mcp list` shows those there are.")
+            raise CommandFailure(f"There is no MCP server {name!r}.", "`deerflow mcp list` shows those there are.")
         await client.aupdate_mcp_config({**servers, name: {**servers[name], "trusted": not off}})
 
     with_client(settings, save)
@@ -167,7 +167,7 @@ def serve(settings: Settings) -> None:
 
 
 class _Work:
-    """See ``deerflow_app.mcp_server.Work``."""
+    """See ``deerflow_app.mcp_server.ToolWork``."""
 
     def __init__(self, backend: Backend) -> None:
         self._client = backend.client

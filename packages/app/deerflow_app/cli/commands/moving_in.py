@@ -17,9 +17,9 @@ from deerflow_app.cli.terminal import clean, one_line
 
 if TYPE_CHECKING:
     from deerflow.runtime import Runtime
-    from deerflow_app.moving_in.report import Report
+    from deerflow_app.moving_in.report import MoveReport
 
-    Work = Callable[[Runtime, Report], Awaitable[None]]
+    Work = Callable[[Runtime, MoveReport], Awaitable[None]]
 
 app = typer.Typer(
     help="Take over chats, memory, agents and files of other programs.", no_args_is_help=True, rich_markup_mode=None
@@ -56,7 +56,7 @@ def deer_flow(
             f"{directory} is the data directory of this DeerFlow, too.", "Name another one for it: DEER_FLOW_HOME."
         )
 
-    async def work(runtime: Runtime, report: Report) -> None:
+    async def work(runtime: Runtime, report: MoveReport) -> None:
         await import_deer_flow(home, runtime, report, dry_run=dry_run)
 
     _run(settings_of(context, None, debug), work, dry_run=dry_run, as_json=as_json)
@@ -79,7 +79,7 @@ def chats(
     from deerflow_app.moving_in.chats import import_chats
     from deerflow_app.moving_in.threads import ThreadImport
 
-    async def work(runtime: Runtime, report: Report) -> None:
+    async def work(runtime: Runtime, report: MoveReport) -> None:
         owner = LOCAL_PRINCIPAL
         if user is not None:
             owner = Principal((await find_user(UserRepository(runtime.database), user)).id)
@@ -92,7 +92,7 @@ def _run(settings: Settings, work: Work, *, dry_run: bool, as_json: bool) -> Non
     """Open what is kept here, import, and show the table, also of an import that fails in the middle."""
     from deerflow.runtime import Runtime
     from deerflow.storage.database import Database
-    from deerflow_app.moving_in.report import Report
+    from deerflow_app.moving_in.report import MoveReport
 
     source, paths = opened(settings)
     if source.current().database.backend == "memory":
@@ -103,7 +103,7 @@ def _run(settings: Settings, work: Work, *, dry_run: bool, as_json: bool) -> Non
     is_new = "://" not in location and not Path(location).exists()
     # A dry run makes no database.
     database = Database(":memory:" if dry_run and is_new else location, users_dir=paths.users_dir)
-    runtime, report = Runtime(source, paths, executes=False, database=database), Report()
+    runtime, report = Runtime(source, paths, executes=False, database=database), MoveReport()
 
     async def run() -> None:
         try:
@@ -118,7 +118,7 @@ def _run(settings: Settings, work: Work, *, dry_run: bool, as_json: bool) -> Non
             print_json(report.as_json() | {"dry_run": dry_run}) if as_json else _show(report, dry_run)
 
 
-def _show(report: Report, dry_run: bool) -> None:
+def _show(report: MoveReport, dry_run: bool) -> None:
     typer.echo(f"{'':<24}{'would come' if dry_run else 'came':>12}{'there before':>14}{'not':>8}")
     for kind, came, there, not_ in report.rows():
         typer.echo(f"{kind:<24}{came:>12}{there:>14}{not_:>8}")

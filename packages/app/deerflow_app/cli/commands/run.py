@@ -19,15 +19,15 @@ from rich.console import Console
 
 from deerflow.config import Paths
 from deerflow_app.cli.backend import Preparation, existing_thread, is_demo, open_backend
-from deerflow_app.cli.chat.approvals import Approvals, Approve
+from deerflow_app.cli.chat.approvals import Approve, TerminalApprovals
 from deerflow_app.cli.chat.files import DEFAULT_OUT, Delivered, check_files, copy_out
 from deerflow_app.cli.chat.markdown import Prose
-from deerflow_app.cli.chat.session import COMMANDS, Chat, enter
-from deerflow_app.cli.chat.transcript import Transcript, banner, connected, usage_line
-from deerflow_app.cli.chat.turn import Outcome, Turn
+from deerflow_app.cli.chat.session import COMMANDS, TerminalChat, enter
+from deerflow_app.cli.chat.transcript import TerminalTranscript, banner, connected, usage_line
+from deerflow_app.cli.chat.turn import TerminalTurn, TurnOutcome
 from deerflow_app.cli.chat.typed_ahead import typed_ahead
 from deerflow_app.cli.chat.view import PlainView
-from deerflow_app.cli.failures import FAILED, Failure, explain, turn_failure, usage_failure
+from deerflow_app.cli.failures import FAILED, CommandFailure, explain, turn_failure, usage_failure
 from deerflow_app.cli.terminal import clean, make_console, raising_interrupts, until_interrupted
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Result:
     text: str = ""
     delivered: Sequence[Delivered] = ()
     usage: dict[str, Any] | None = None
-    failure: Failure | None = None
+    failure: CommandFailure | None = None
     kind: str = ""
     verification: str | None = None
     refused: Sequence[Mapping[str, Any]] = ()
@@ -115,12 +115,12 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
     """
     thread_id = task.thread_id or str(uuid.uuid4())
     known = (await existing_thread(client, thread_id))["values"]["artifacts"] if task.thread_id else ()
-    turn = Turn(PlainView(progress), known_artifacts=known)
+    turn = TerminalTurn(PlainView(progress), known_artifacts=known)
     result = Result(thread_id)
     try:
         checks = [{"command": command} for command in task.checks]
         events = client.astream(task.text, thread_id=thread_id, files=task.files, checks=checks)
-        approvals = Approvals(progress, task.approve)
+        approvals = TerminalApprovals(progress, task.approve)
         while events is not None:
             turn.outcome.stopped = await until_interrupted(turn.play(events), *ENDS) is None
             events = await _decided(client, thread_id, turn.outcome, approvals)
@@ -142,7 +142,7 @@ def on_terminal() -> bool:
 
 
 async def _decided(
-    client: Client, thread_id: str, outcome: Outcome, approvals: Approvals
+    client: Client, thread_id: str, outcome: TurnOutcome, approvals: TerminalApprovals
 ) -> AsyncGenerator[StreamEvent, None] | None:
     """What follows on the decisions that the turn waits for; None: there is none, or they stay open."""
     if outcome.stopped or not outcome.waiting:
@@ -152,7 +152,7 @@ async def _decided(
     return client.aresume(thread_id, answers=answers) if answers else None
 
 
-def _judge(result: Result, outcome: Outcome) -> None:
+def _judge(result: Result, outcome: TurnOutcome) -> None:
     thread = f"deerflow --thread {result.thread_id}"
     ends = (
         (outcome.stopped, "stopped", "Stopped.", "Go on with"),
@@ -161,7 +161,7 @@ def _judge(result: Result, outcome: Outcome) -> None:
     )
     for is_so, kind, message, remedy in ends:
         if is_so:
-            result.failure, result.kind = Failure(message, f"{remedy}: {thread}"), kind
+            result.failure, result.kind = CommandFailure(message, f"{remedy}: {thread}"), kind
             return
     if outcome.error:
         result.failure, result.kind = turn_failure(outcome.error), str(outcome.error.get("kind") or "error")
@@ -171,13 +171,13 @@ async def _deliver(client: Client, result: Result, artifacts: list[str], out: Pa
     try:
         result.delivered = await copy_out(client.aread_artifact, str(result.thread_id), artifacts, out)
     except OSError as error:
-        result.failure = result.failure or Failure(
+        result.failure = result.failure or CommandFailure(
             f"Cannot write to {out}: {error.strerror}.", "Choose a folder with --out."
         )
         result.kind = result.kind or "out"
 
 
-def _report(progress: Console, result: Result, outcome: Outcome) -> None:
+def _report(progress: Console, result: Result, outcome: TurnOutcome) -> None:
     for item in result.delivered:
         where = f"→ {item.file}" if item.file else f"could not be copied: {item.problem}"
         progress.print(f"↓ {clean(item.path)} {clean(where)}", style=None if item.file else "warn", soft_wrap=True)
@@ -186,7 +186,7 @@ def _report(progress: Console, result: Result, outcome: Outcome) -> None:
     if result.verification:
         progress.print(WORDS[result.verification], style=STYLES.get(result.verification), soft_wrap=True)
     if result.failure:
-        Transcript(progress).failure(result.failure)
+        TerminalTranscript(progress).failure(result.failure)
     progress.print(f"{usage_line(outcome).strip()} · thread {result.thread_id}", style="faint", soft_wrap=True)
 
 
@@ -229,7 +229,7 @@ def run_once(settings: Settings, task: Task, *, as_json: bool) -> int:
     except KeyboardInterrupt:
         if not as_json:
             raise
-        result = Result(task.thread_id, failure=Failure("Stopped."), kind="stopped")
+        result = Result(task.thread_id, failure=CommandFailure("Stopped."), kind="stopped")
     except Exception as error:
         if not as_json or settings.debug:
             raise
@@ -291,7 +291,7 @@ async def _chat(backend: Backend, console: Console, thread: str | None, model: s
         else:
             show_circumstances(backend, model, console)
         answer = None if on_terminal else sys.stdout
-        talk = Chat(backend, console, await Preparation.begin(backend.harness), model=model, answer=answer)
+        talk = TerminalChat(backend, console, await Preparation.begin(backend.harness), model=model, answer=answer)
         with typed_ahead() if on_terminal else nullcontext([]) as entered:
             talk.typed.queued += entered
             if thread:
@@ -301,7 +301,7 @@ async def _chat(backend: Backend, console: Console, thread: str | None, model: s
         await backend.client.aclose()
 
 
-async def _prompt(talk: Chat) -> int:
+async def _prompt(talk: TerminalChat) -> int:
     """Prompt, answer, until the person leaves."""
     from deerflow_app.cli.chat.input import Prompt
 
@@ -319,7 +319,7 @@ async def _prompt(talk: Chat) -> int:
             return 0
 
 
-async def _read_lines(talk: Chat) -> int:
+async def _read_lines(talk: TerminalChat) -> int:
     """Every line of stdin is a message. Returns 1 when a turn failed."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         if not await enter(talk, line):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deerflow_app.cli import Settings
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource, Paths
@@ -97,7 +97,7 @@ def serve(
                 on_setup=_tell_setup_code,
             )
         except ServerError as error:
-            raise Failure(str(error)) from error
+            raise CommandFailure(str(error)) from error
     raise typer.Exit(code)
 
 
@@ -114,14 +114,14 @@ def stop(settings: Settings) -> None:
         return typer.echo(f"No server is running for {base}.")
     command = Path(f"/proc/{server.pid}/cmdline")
     if command.exists() and b"deerflow" not in command.read_bytes():
-        raise Failure(f"{server.url} runs in another container.", "Stop it there.")
+        raise CommandFailure(f"{server.url} runs in another container.", "Stop it there.")
     os.kill(server.pid, signal.SIGTERM)
     for _ in range(600):
         with held(base) as is_free:
             if is_free and running_server(base) is None:
                 return typer.echo(f"Stopped {server.url}.")
         time.sleep(0.1)
-    raise Failure(
+    raise CommandFailure(
         f"Process {server.pid} has not ended within a minute.", f"Its log says why; `kill -9 {server.pid}` ends it."
     )
 
@@ -164,7 +164,7 @@ def worker(
     except SettingsError as error:
         raise usage_failure(str(error)) from error
     except ServerError as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
 
 
 def provisioner(settings: Settings) -> None:
@@ -220,16 +220,16 @@ def alone(base_dir: Path) -> Iterator[None]:
     from deerflow_app.gateway import announced, held, running_server
 
     if (other := running_server(base_dir)) is not None:
-        raise Failure(f"DeerFlow is running already: {other.url}", "Open it there, or stop it first.")
+        raise CommandFailure(f"DeerFlow is running already: {other.url}", "Open it there, or stop it first.")
     with held(base_dir) as is_ours:
         if not is_ours and (other := announced(base_dir)) is not None and not other.is_near():
-            raise Failure(
+            raise CommandFailure(
                 f"Another DeerFlow uses {base_dir}: process {other.pid} of {other.host}, another container or machine.",
                 "Stop it first, or give this one a directory of its own: DEER_FLOW_HOME. Several processes share a directory "
                 "with PostgreSQL only.",
             )
         if not is_ours:
-            raise Failure(
+            raise CommandFailure(
                 f"Another DeerFlow uses {base_dir}, though it does not answer.",
                 "Wait until it is ready, or stop it first. DEER_FLOW_HOME names another directory.",
             )

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from deerflow_app.cli.commands import Settings, command
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 
 app = typer.Typer(
     help="Run DeerFlow in the background, from each start of the machine on (systemd).", no_args_is_help=True
@@ -65,7 +65,7 @@ def install(
     file.parent.mkdir(parents=True, exist_ok=True)
     write_text(file, text)
     if problem := _problem(file):
-        raise Failure(f"systemd does not accept {file}: {problem}")
+        raise CommandFailure(f"systemd does not accept {file}: {problem}")
     typer.echo(f"Wrote {file}. It reads config.yaml and .env (keys of providers, NAME=value) in {Path.cwd()}")
     _systemctl(["daemon-reload"], ["enable", *(["--now"] if start else []), UNIT])
     typer.echo(

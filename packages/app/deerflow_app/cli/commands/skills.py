@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deerflow_app.cli.commands import AsJson, Settings, command, print_json, with_client
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 from deerflow_app.cli.terminal import clean, one_line
 
 app = typer.Typer(help="List, install and switch skills.", no_args_is_help=True, rich_markup_mode=None)
@@ -44,7 +44,7 @@ def show(settings: Settings, name: Name, as_json: AsJson = False) -> None:
     """Show a skill and its text."""
     skill = with_client(settings, lambda client: client.aget_skill(name))
     if skill is None:
-        raise Failure(f"There is no skill {name!r}.", "`deerflow skills list` shows those there are.")
+        raise CommandFailure(f"There is no skill {name!r}.", "`deerflow skills list` shows those there are.")
     if as_json:
         return print_json(skill)
     typer.echo(clean(skill["content"]))
@@ -131,7 +131,7 @@ def confirm(settings: Settings, name: Name) -> None:
     """Give a skill that has changed the secrets that you set for it."""
     skill = with_client(settings, lambda client: client.aget_skill(name))
     if skill is None:
-        raise Failure(f"There is no skill {name!r}.", "`deerflow skills list` shows those there are.")
+        raise CommandFailure(f"There is no skill {name!r}.", "`deerflow skills list` shows those there are.")
     if not skill["unconfirmed_secrets"]:
         return typer.echo(f"Nothing is to be confirmed for {name}.")
     typer.echo(clean(skill["content"]))
@@ -158,9 +158,9 @@ def check(settings: Settings, folder: Folder) -> None:
                 front = front_matter(read_skill_file(root / "SKILL.md"))
                 findings = scan(root)
         except RequestError as error:
-            raise Failure(str(error)) from None
+            raise CommandFailure(str(error)) from None
     if wrong := problems(front, folder.resolve().name):
-        raise Failure(f"Invalid skill: {' '.join(wrong)}")
+        raise CommandFailure(f"Invalid skill: {' '.join(wrong)}")
     typer.echo(f"{name} is a skill.")
     for note in notes(front):
         typer.echo(f"  {note}")

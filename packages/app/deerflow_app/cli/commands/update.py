@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deerflow_app.cli import Settings
-from deerflow_app.cli.failures import Failure, usage_failure
+from deerflow_app.cli.failures import CommandFailure, usage_failure
 
 if TYPE_CHECKING:
     from deerflow.config import ConfigSource, Paths
@@ -56,7 +56,7 @@ def update(
         config, paths = opened(settings)
         install(installation, newest, source, config, paths, typer.echo)
     except InstallationError as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
     typer.echo(f"DeerFlow {newest} is in use from the next start on: {installation.program}")
     typer.echo(f"`deerflow rollback` goes back to {used}, which stays for a week.")
     restart(installation.program, typer.echo)
@@ -76,7 +76,7 @@ def install(
     installation.root.mkdir(parents=True, exist_ok=True)
     with held(installation.root) as is_ours:
         if not is_ours:
-            raise Failure(f"Another update is at work in {installation.root}.", "Wait for its end.")
+            raise CommandFailure(f"Another update is at work in {installation.root}.", "Wait for its end.")
         installation.tidy()
         report(f"Installing DeerFlow {newest} beside the version in use ...")
         place = installation.build(newest, wheels)
@@ -99,7 +99,7 @@ def _try(installation: Installation, place: Path, config: ConfigSource, paths: P
         else:
             done = _trial(place, work, str(work / "new.sqlite"), file)
     if done.returncode:
-        raise Failure(
+        raise CommandFailure(
             f"The new version failed on a copy of the database:\n{done.stdout.strip()[-2000:]}",
             "The version in use and its data are untouched. Report it with these lines, please.",
         )
@@ -142,7 +142,7 @@ def trial(settings: Settings) -> None:
         on_start=lambda url: threading.Thread(target=ask, args=[url], daemon=True).start(),
     )
     if code or answers != [True]:
-        raise Failure("The server did not answer on the copy.")
+        raise CommandFailure("The server did not answer on the copy.")
     _demo_run()
 
 
@@ -167,7 +167,7 @@ def _demo_run() -> None:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
     if done.returncode:
-        raise Failure(f"The demo run failed: {done.stdout.strip()[-1000:]}")
+        raise CommandFailure(f"The demo run failed: {done.stdout.strip()[-1000:]}")
 
 
 def rollback(
@@ -191,7 +191,9 @@ def rollback(
         file = source.current().origin.config_file
         command = [str(before / "bin/deerflow"), "rollback", "--data", *(["--config", str(file)] if file else [])]
         if subprocess.run(command, check=False).returncode:
-            raise Failure("The version before could not have its database back; see above.", "Nothing was switched.")
+            raise CommandFailure(
+                "The version before could not have its database back; see above.", "Nothing was switched."
+            )
         installation.switch_back()
         typer.echo(f"{before} is in use again from the next start on.")
         restart(installation.program, typer.echo)

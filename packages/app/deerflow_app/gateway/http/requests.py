@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import ForbiddenError, NotFoundError
-from deerflow.event_loop import Turns
+from deerflow.event_loop import LoopTurns
 from deerflow_app.gateway.settings import Network
 
 _OWN_LIMITS = re.compile(r"/api/threads/[^/]+/uploads")
@@ -61,7 +61,7 @@ class InTurn:
     """Each request takes a turn of the event loop before anything is done for it."""
 
     app: ASGIApp
-    turns: Turns = field(default_factory=Turns)
+    turns: LoopTurns = field(default_factory=LoopTurns)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -19,7 +19,7 @@ from starlette.websockets import WebSocketDisconnected
 from deerflow.errors import RequestError, UnauthenticatedError
 from deerflow.events.jsonable import encode
 from deerflow.events.streams.langgraph_sse import HEARTBEAT
-from deerflow.runs.protocol_commands import READING, Command, ProtocolCommands, ProtocolSession, error_answer
+from deerflow.runs.protocol_commands import READING, ProtocolCommand, ProtocolCommands, ProtocolSession, error_answer
 from deerflow.runs.protocol_stream import EventStreamRequest
 from deerflow_app.gateway.auth.scopes import require
 from deerflow_app.gateway.http.errors import ErrorBody, described
@@ -100,7 +100,9 @@ _ERRORS = described(
     response_model_exclude_none=True,
     responses=_ERRORS,
 )
-async def execute(thread_id: str, command: Command, credential: CurrentCredential, runtime: CurrentRuntime) -> Any:
+async def execute(
+    thread_id: str, command: ProtocolCommand, credential: CurrentCredential, runtime: CurrentRuntime
+) -> Any:
     """`run.start` {assistant_id, input, …}: the thread is made if there is none. `input.respond` {interrupt_id, response}
     or {responses}. `input.inject` {message}: hand a message to the run that is on its way. `state.get`,
     `state.listCheckpoints`, `state.fork` {checkpoint_id, input}, `agent.getTree`. `subscription.*` need the WebSocket.

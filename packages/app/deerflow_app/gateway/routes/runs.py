@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
-from deerflow.agents.receipts import Check, Claim, Command, FileReceipt, RefusedCall
+from deerflow.agents.receipts import CheckReceipt, Claim, CommandReceipt, FileReceipt, RefusedCall
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.features.tracing.otlp import otlp
 from deerflow.features.tracing.timeline import Timeline
@@ -170,8 +170,8 @@ class Receipts(BaseModel):
 
     verification: str | None
     claims: list[Claim] = []
-    checks: list[Check] = []
-    commands: list[Command] = []
+    checks: list[CheckReceipt] = []
+    commands: list[CommandReceipt] = []
     files: list[FileReceipt] = []
     delivered: list[str] = []
     sources: list[str] = []

@@ -48,7 +48,7 @@ DEFINITION_BYTES = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class _ServerTools:
     """A server as a model is shown it."""
 
     name: str
@@ -88,7 +88,7 @@ class DeferredToolFilterMiddleware(Middleware):
         by_server = defaultdict[str, list[str]](list)
         for tool in deferred:
             by_server[_server_of(tool)].append(tool.name)
-        self._servers = [_Server(name, descriptions.get(name, ""), tools) for name, tools in by_server.items()]
+        self._servers = [_ServerTools(name, descriptions.get(name, ""), tools) for name, tools in by_server.items()]
         self.tools: Sequence[BaseTool] = [_tool_search(self), call_tool_tool]
 
     def offered(self, tools: Iterable[Any]) -> list[Any]:

@@ -34,7 +34,7 @@ from deerflow.models.context_window import ESTIMATED, estimate, estimate_usage, 
 from deerflow.models.endpoint import model_id
 from deerflow.models.failures import classify
 from deerflow.models.pricing import ENTRY, cost_of, entry_of, pricing_of
-from deerflow.storage.budgets import Amount, Budget, LimitReached
+from deerflow.storage.budgets import Budget, LimitReached, Spent
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class TokenUsageMiddleware(Middleware):
         return result
 
     async def _last(
-        self, request: Request, handler: ModelHandler, budget: Budget, worst: Amount, reached: LimitReached
+        self, request: Request, handler: ModelHandler, budget: Budget, worst: Spent, reached: LimitReached
     ) -> ModelResult:
         """The last answer; nothing is asked of the model if nothing at all is left. What is left is the lead agent's."""
         if is_summary_request(request):
@@ -121,12 +121,12 @@ class TokenUsageMiddleware(Middleware):
         final = stripped(answer, STOPPED, {SPENDING_LIMIT: reached.facts})
         return with_messages(result, [final if message is answer else message for message in messages_of(result)])
 
-    def _worst(self, request: Request, context: RunContext, limits: SpendingConfig) -> Amount:
+    def _worst(self, request: Request, context: RunContext, limits: SpendingConfig) -> Spent:
         sent = round(self.size(request) * MARGIN)
         received = getattr(request.model, "max_tokens", None) or ANSWER_TOKENS
         usage = {"input_tokens": sent, "output_tokens": received, "input_token_details": {"cache_creation": sent}}
         cost = cost_of(usage, _pricing(request, context))
-        return Amount(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
+        return Spent(sent + received, cost["amount"] if cost and cost["currency"] == limits.currency else 0.0)
 
     def _count(self, request: Request, message: AIMessage) -> None:
         if not has_figures(message):
@@ -171,7 +171,7 @@ def _pricing(request: Request, context: RunContext) -> PricingConfig | None:
     return pricing_of(context.config, entry or model_id(request.model), entry or context.model_name)
 
 
-async def _reserve(budget: Budget, call: object, worst: Amount, question: str) -> None:
+async def _reserve(budget: Budget, call: object, worst: Spent, question: str) -> None:
     """Reserve what a call may take. At a limit the person is asked as often as it takes; each answer adds one allotment.
 
     Args:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deerflow.community.aio_sandbox.engine import ContainerEngine, EngineError, Output
+from deerflow.community.aio_sandbox.engine import ContainerEngine, EngineError, EngineOutput
 from deerflow.config.document import write_text
 from deerflow.config.paths import on_host
 from deerflow.sandbox.interface import Isolation, Policy, SandboxUnavailableError
@@ -248,5 +248,5 @@ class ContainerLauncher:
         return any(line.replace(" ", "") == "home=/usr/bin" for line in settings)
 
 
-def _complaint(output: Output) -> str:
+def _complaint(output: EngineOutput) -> str:
     return output.complaint.decode("utf-8", "replace").strip()

@@ -25,7 +25,7 @@ class EngineError(Exception):
         self.status = status
 
 
-class Output:
+class EngineOutput:
     """The standard output of a container, taken out of the frames in which the engine sends both streams."""
 
     def __init__(self, stream: StreamReader) -> None:
@@ -92,7 +92,7 @@ class ContainerEngine:
         found = self._call("GET", "/containers/json", params={"all": "1", "filters": wanted}).json()
         return [(one["Id"], float(one["Created"])) for one in found]
 
-    async def attach(self, container: str) -> tuple[Output, StreamWriter]:
+    async def attach(self, container: str) -> tuple[EngineOutput, StreamWriter]:
         """Connect to a container's standard input and output: what it writes from now on, and where it reads."""
         try:
             reader, writer = await asyncio.open_unix_connection(self.socket)
@@ -111,7 +111,7 @@ class ContainerEngine:
         if b" 101 " not in head.partition(b"\r\n")[0]:
             writer.close()
             raise EngineError(head.decode("utf-8", "replace"))
-        return Output(reader), writer
+        return EngineOutput(reader), writer
 
     def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:

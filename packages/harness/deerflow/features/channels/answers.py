@@ -8,13 +8,13 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from deerflow.features.channels.decisions import OPTION, STOP_RUN, Card, Decisions, numbers_line
-from deerflow.features.channels.endings import Ending
-from deerflow.features.channels.inbox import Inbox, State
+from deerflow.features.channels.endings import ChatEnding
+from deerflow.features.channels.inbox import Inbox, InboxState
 from deerflow.features.channels.outbox import Outbox, Target
 from deerflow.features.channels.progress import WORKING, shows
 from deerflow.features.channels.render import parts, tail
 from deerflow.features.channels.stored import button_from_json
-from deerflow.features.channels.turn import Turn
+from deerflow.features.channels.turn import ChatTurn
 from deerflow.features.channels.types import Button
 from deerflow.storage import sql
 from deerflow.storage.tables import channel_inbox
@@ -28,14 +28,14 @@ class Answers:
         self._outbox = outbox
         self._decisions = decisions
 
-    def begin(self, connection: Connection, turn: Turn) -> bool:
+    def begin(self, connection: Connection, turn: ChatTurn) -> bool:
         """Record that the turn begins, with its placeholder. Whatever dies from here on, the turn is found again.
 
         False: another process was faster.
         """
         for row in turn.rows:
             whose = {"run_id": turn.run_id, "user_id": turn.principal.user_id}
-            if row.state == State.ACCEPTED and not self._inbox.move(connection, row, State.RUNNING, **whose):
+            if row.state == InboxState.ACCEPTED and not self._inbox.move(connection, row, InboxState.RUNNING, **whose):
                 return False
         for letter_id in self._decisions.close(connection, turn.thread_id, OPTION):
             self.close_card(connection, letter_id)
@@ -49,26 +49,26 @@ class Answers:
         self._decisions.attach(connection, buttons, letter_id)
         return True
 
-    def _shown(self, connection: Connection, turn: Turn) -> Sequence[Button] | None:
+    def _shown(self, connection: Connection, turn: ChatTurn) -> Sequence[Button] | None:
         """Return the buttons of the turn's placeholder, or None if it has none yet."""
         query = "SELECT body FROM channel_outbox WHERE connection_id = ? AND turn = ? AND kind = 'text' AND part = 0"
         row = sql.execute(connection, query, turn.line.id, turn.run_id).fetchone()
         return None if row is None else [button_from_json(one) for one in sql.loads(row[0])["buttons"]]
 
-    def show(self, connection: Connection, turn: Turn, text: str) -> None:
+    def show(self, connection: Connection, turn: ChatTurn, text: str) -> None:
         shown = tail(text, turn.line.adapter.caps.dialect) or WORKING
         self._outbox.replace(connection, turn.target, turn.run_id, 0, shown, self._shown(connection, turn) or ())
 
     def end(
         self,
         connection: Connection,
-        turn: Turn,
-        ending: Ending,
+        turn: ChatTurn,
+        ending: ChatEnding,
         paths: Sequence[str],
         notes: Sequence[str],
     ) -> None:
         """Write the answer and close its messages, in one transaction: whatever dies, there is one answer."""
-        whose = {"state": str(State.ANSWERED), "run_id": turn.run_id, "user_id": turn.principal.user_id}
+        whose = {"state": str(InboxState.ANSWERED), "run_id": turn.run_id, "user_id": turn.principal.user_id}
         open_ = "id = ? AND state IN ('accepted', 'running')"
         if not sql.update(connection, channel_inbox, whose, open_, turn.rows[0].id):
             return  # another process has ended the turn
@@ -92,7 +92,7 @@ class Answers:
             self._outbox.file(connection, turn.target, turn.run_id, index, path, **whose)
         self._inbox.bring_forward(connection, turn.line.id, turn.place)
 
-    def _write(self, connection: Connection, turn: Turn, text: str, card: Card, number: int) -> int:
+    def _write(self, connection: Connection, turn: ChatTurn, text: str, card: Card, number: int) -> int:
         """Write a text and what can be chosen with it; return the number of the next message."""
         caps, choices = turn.line.adapter.caps, card.choices
         has_buttons = 0 < len(choices) <= caps.buttons

@@ -17,20 +17,20 @@ from deerflow.features.channels.bindings import Bindings, people_of
 from deerflow.features.channels.command_services import CommandServices
 from deerflow.features.channels.commands import Commands
 from deerflow.features.channels.config import ChannelsConfig, ConnectionsConfig, channels_config, connections_config
-from deerflow.features.channels.connections import Connections
+from deerflow.features.channels.connections import ChannelConnections
 from deerflow.features.channels.conversations import Conversations
 from deerflow.features.channels.decisions import Decisions
 from deerflow.features.channels.engine import Engine
 from deerflow.features.channels.files import ChannelFiles
 from deerflow.features.channels.gate import Gate
-from deerflow.features.channels.lines import Lines
+from deerflow.features.channels.lines import ChatLines
 from deerflow.features.channels.outbox import OutboxRow
 from deerflow.features.channels.reception import Reception
 from deerflow.features.channels.requests import Requests
 from deerflow.features.channels.runs import ChannelRuns
 from deerflow.features.channels.service import ChannelService, Make
 from deerflow.features.channels.timing import Timing
-from deerflow.features.channels.turns import Turns
+from deerflow.features.channels.turns import ChatTurns
 from deerflow.features.channels.types import OutFile
 from deerflow.features.memory.service import MemoryService
 from deerflow.features.usage.service import UsageService
@@ -55,7 +55,7 @@ class Channels:
 
     engine: Engine
     reception: Reception
-    turns: Turns
+    turns: ChatTurns
     files: ChannelFiles
     commands: Commands
     service: ChannelService
@@ -126,7 +126,7 @@ def assemble(
     bindings, conversations = Bindings(database, people), Conversations(database)
     decisions = Decisions(database, threads)
     files = ChannelFiles(UploadService(paths, threads.repository), ArtifactService(paths, threads.repository), page)
-    turns = Turns(
+    turns = ChatTurns(
         database,
         inbox,
         outbox,
@@ -152,11 +152,11 @@ def assemble(
         decisions,
         turns,
         configs=configs,
-        lines=Lines(database, engine.adapter),
+        lines=ChatLines(database, engine.adapter),
     )
     service = ChannelService(
         database,
-        Connections(database, paths.secrets_key_file),
+        ChannelConnections(database, paths.secrets_key_file),
         bindings,
         conversations,
         outbox,

@@ -11,8 +11,8 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from deerflow.features.channels.dialects import Dialect
-from deerflow.features.channels.spans import Link, Mark, Row, Span
+from deerflow.features.channels.dialects import ChatDialect
+from deerflow.features.channels.spans import LinkMark, Mark, MarkedText, Row
 
 _MARKDOWN = MarkdownIt("commonmark", {"maxNesting": 60}).enable(["table", "strikethrough"])
 _WEB = re.compile(r"https?://", re.IGNORECASE)
@@ -37,7 +37,7 @@ class Block:
     """
 
     kind: Literal["text", "code", "rule", "table"]
-    spans: Sequence[Span] = ()
+    spans: Sequence[MarkedText] = ()
     first: str = ""
     rest: str = ""
     language: str = ""
@@ -46,7 +46,7 @@ class Block:
     rows: Sequence[Row] = ()
 
 
-def blocks_of(markdown: str, dialect: Dialect) -> list[Block]:
+def blocks_of(markdown: str, dialect: ChatDialect) -> list[Block]:
     clean = _UNPRINTABLE.sub("", markdown).encode(errors="replace").decode()
     walk = _Walk(dialect)
     for token in _MARKDOWN.parse(clean):
@@ -57,11 +57,11 @@ def blocks_of(markdown: str, dialect: Dialect) -> list[Block]:
 def listed(rows: Sequence[Row], bullet: str) -> Iterator[Block]:
     """Yield each row of a table as an item of a list that repeats the names of the columns."""
     for row in rows[1:] or rows:
-        spans: list[Span] = []
+        spans: list[MarkedText] = []
         for name, cell in zip(rows[0], row, strict=False):
             if any(span.text for span in cell):
-                spans += [Span("; ")] if spans else []
-                spans += [*name, Span(": "), *cell] if row is not rows[0] and name else cell
+                spans += [MarkedText("; ")] if spans else []
+                spans += [*name, MarkedText(": "), *cell] if row is not rows[0] and name else cell
         yield Block("text", spans, f"{bullet} ", " " * (len(bullet) + 1), joins=row is not rows[min(1, len(rows) - 1)])
 
 
@@ -75,7 +75,7 @@ class _Inside:
 
 
 class _Walk:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: ChatDialect) -> None:
         self.blocks: list[Block] = []
         self._dialect = dialect
         self._inside: list[_Inside] = []
@@ -84,7 +84,7 @@ class _Walk:
         self._heading = 0
         self._tight = False
         self._rows: list[Row] | None = None
-        self._cells: list[Sequence[Span]] = []
+        self._cells: list[Sequence[MarkedText]] = []
 
     def take(self, token: Token) -> None:
         match token.type:
@@ -93,11 +93,13 @@ class _Walk:
             case "inline":
                 self._text(_spans(token.children or []))
             case "html_block":
-                self._text([Span(token.content.rstrip("\n"))])
+                self._text([MarkedText(token.content.rstrip("\n"))])
             case "fence" | "code_block":
                 language = _LANGUAGE.fullmatch((token.info.split() or [""])[0])
                 self._add(
-                    Block("code", [Span(token.content.removesuffix("\n"))], language=language[0] if language else "")
+                    Block(
+                        "code", [MarkedText(token.content.removesuffix("\n"))], language=language[0] if language else ""
+                    )
                 )
             case "hr":
                 self._add(Block("rule"))
@@ -142,7 +144,7 @@ class _Walk:
             case _:
                 pass
 
-    def _text(self, spans: Sequence[Span]) -> None:
+    def _text(self, spans: Sequence[MarkedText]) -> None:
         if not self._heading:
             return self._add(Block("text", spans))
         spans = [_in_heading(span, is_strong=not self._dialect.heading) for span in spans]
@@ -157,12 +159,16 @@ class _Walk:
             for block in listed(rows, self._dialect.bullet):
                 self._add(block)
             return None
-        self._add(Block("code", [Span(_grid(rows))]))
+        self._add(Block("code", [MarkedText(_grid(rows))]))
         links = [
-            span for row in rows for cell in row for span in cell if any(isinstance(mark, Link) for mark in span.marks)
+            span
+            for row in rows
+            for cell in row
+            for span in cell
+            if any(isinstance(mark, LinkMark) for mark in span.marks)
         ]
         if links:  # a grid of letters cannot hold them
-            self._add(Block("text", [one for link in links for one in (link, Span("\n"))][:-1]))
+            self._add(Block("text", [one for link in links for one in (link, MarkedText("\n"))][:-1]))
         return None
 
     def _add(self, block: Block) -> None:
@@ -200,15 +206,15 @@ class _Walk:
         return lead
 
 
-def _in_heading(span: Span, *, is_strong: bool) -> Span:
+def _in_heading(span: MarkedText, *, is_strong: bool) -> MarkedText:
     others: tuple[Mark, ...] = tuple(mark for mark in span.marks if mark != "strong")
     marks = ("strong", *others) if is_strong else span.marks
-    return Span(span.text.replace("\n", " "), marks, span.is_code)
+    return MarkedText(span.text.replace("\n", " "), marks, span.is_code)
 
 
-def _spans(tokens: Sequence[Token]) -> list[Span]:
+def _spans(tokens: Sequence[Token]) -> list[MarkedText]:
     """Return the inline tokens as spans; a mark inside of itself counts once."""
-    spans: list[Span] = []
+    spans: list[MarkedText] = []
     active: tuple[Mark, ...] = ()
     opened: list[bool] = []
     label = 0
@@ -232,41 +238,44 @@ def _spans(tokens: Sequence[Token]) -> list[Span]:
 def _mark(name: str, token: Token) -> Mark | None:
     if name == "link":
         url = str(token.attrs.get("href", ""))
-        return Link(url)
+        return LinkMark(url)
     return name if name in ("strong", "em", "s") else None
 
 
-def _leaf(token: Token, marks: tuple[Mark, ...]) -> Iterator[Span]:
-    in_link = any(isinstance(mark, Link) for mark in marks)
+def _leaf(token: Token, marks: tuple[Mark, ...]) -> Iterator[MarkedText]:
+    in_link = any(isinstance(mark, LinkMark) for mark in marks)
     match token.type:
         case "softbreak" | "hardbreak":
-            yield Span(" ", marks) if in_link else Span("\n")
+            yield MarkedText(" ", marks) if in_link else MarkedText("\n")
         case "html_inline" if _BR.fullmatch(token.content):
-            yield Span(" ", marks) if in_link else Span("\n")
+            yield MarkedText(" ", marks) if in_link else MarkedText("\n")
         case "image":
             url = str(token.attrs.get("src", ""))
-            yield Span(token.content or "image", (*marks, Link(url)) if _WEB.match(url) and not in_link else marks)
+            yield MarkedText(
+                token.content or "image", (*marks, LinkMark(url)) if _WEB.match(url) and not in_link else marks
+            )
         case _:
             if token.content:
-                yield Span(token.content, marks, token.type == "code_inline")
+                yield MarkedText(token.content, marks, token.type == "code_inline")
 
 
-def _close_link(spans: list[Span], start: int, marks: tuple[Mark, ...], token: Token) -> None:
+def _close_link(spans: list[MarkedText], start: int, marks: tuple[Mark, ...], token: Token) -> None:
     """Finish the label that began at ``start``: an address without one is its own, and only pages are links."""
-    place = next(index for index, mark in enumerate(marks) if isinstance(mark, Link))
+    place = next(index for index, mark in enumerate(marks) if isinstance(mark, LinkMark))
     link = marks[place]
-    assert isinstance(link, Link)
+    assert isinstance(link, LinkMark)
     label = "".join(span.text for span in spans[start:])
     if _WEB.match(link.url):
         if token.markup == "autolink" or not label or label == link.url:
-            spans[start:] = [Span(link.url, marks)]
+            spans[start:] = [MarkedText(link.url, marks)]
         return
     spans[start:] = [
-        Span(span.text, tuple(mark for mark in span.marks if mark != link), span.is_code) for span in spans[start:]
+        MarkedText(span.text, tuple(mark for mark in span.marks if mark != link), span.is_code)
+        for span in spans[start:]
     ]
     address = link.url.removeprefix("mailto:")
     if address != link.url and address not in label:
-        spans.append(Span(f" ({address})", marks[:place]))
+        spans.append(MarkedText(f" ({address})", marks[:place]))
 
 
 def _width(text: str) -> int:

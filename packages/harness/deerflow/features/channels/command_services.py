@@ -10,7 +10,7 @@ from deerflow.config import AppConfig
 from deerflow.errors import NotFoundError
 from deerflow.features.assistants.agents import AgentService
 from deerflow.features.channels.commands import Services
-from deerflow.features.channels.turns import Turns
+from deerflow.features.channels.turns import ChatTurns
 from deerflow.features.memory.service import MemoryService
 from deerflow.features.usage.service import UsageService
 from deerflow.identity import Principal
@@ -26,7 +26,7 @@ class CommandServices(Services):
         memory: MemoryService,
         usage: UsageService,
         threads: ThreadService,
-        turns: Turns,
+        turns: ChatTurns,
         page: Callable[[str], str],
     ) -> None:
         self._config = config

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from deerflow.errors import RequestError
-from deerflow.features.channels.conversations import Conversation, Conversations
+from deerflow.features.channels.conversations import ChatConversation, Conversations
 from deerflow.features.channels.types import Inbound
 from deerflow.identity import Principal
 
@@ -28,7 +28,7 @@ class Asked:
     principal: Principal
     kind: str
     message: Inbound
-    conversation: Conversation
+    conversation: ChatConversation
     argument: str
 
 
@@ -45,7 +45,7 @@ Run = Callable[[Asked], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChatCommand:
     """A slash command, as the terminal has it: ``usage`` begins with its name."""
 
     usage: str
@@ -95,23 +95,23 @@ class Commands:
     def __init__(self, services: Services, conversations: Conversations) -> None:
         self._services = services
         self._conversations = conversations
-        self._commands: dict[str, Command] = {}
+        self._commands: dict[str, ChatCommand] = {}
         for command in (
-            Command("/new", "start a new conversation", self._new),
-            Command("/status", "show the conversation, its agent and model", self._status),
-            Command("/stop", "stop the work that is going on here", self._stop),
-            Command("/model [name]", "show or choose the model", self._model),
-            Command("/models", "list the models", self._models),
-            Command("/agent [name]", "show or choose the agent", self._agent),
-            Command("/memory", "show what is remembered of you", self._memory),
-            Command("/compact [what to keep]", "summarize the conversation, which makes room", self._compact),
-            Command("/usage", "show what you used today", self._usage),
-            Command("/bootstrap [text]", "make an agent of your own, in a talk", self._bootstrap),
-            Command("/help", "list the commands", self._help),
+            ChatCommand("/new", "start a new conversation", self._new),
+            ChatCommand("/status", "show the conversation, its agent and model", self._status),
+            ChatCommand("/stop", "stop the work that is going on here", self._stop),
+            ChatCommand("/model [name]", "show or choose the model", self._model),
+            ChatCommand("/models", "list the models", self._models),
+            ChatCommand("/agent [name]", "show or choose the agent", self._agent),
+            ChatCommand("/memory", "show what is remembered of you", self._memory),
+            ChatCommand("/compact [what to keep]", "summarize the conversation, which makes room", self._compact),
+            ChatCommand("/usage", "show what you used today", self._usage),
+            ChatCommand("/bootstrap [text]", "make an agent of your own, in a talk", self._bootstrap),
+            ChatCommand("/help", "list the commands", self._help),
         ):
             self.register(command)
 
-    def register(self, command: Command) -> None:
+    def register(self, command: ChatCommand) -> None:
         """Add a command. Raises ValueError if its name is taken."""
         if command.name in self._commands or not _SLASH.fullmatch(f"/{command.name}"):
             raise ValueError(
@@ -119,7 +119,7 @@ class Commands:
             )
         self._commands[command.name] = command
 
-    def find(self, text: str, me: str = "") -> tuple[Command, str] | None:
+    def find(self, text: str, me: str = "") -> tuple[ChatCommand, str] | None:
         """Return the command that a message gives, and what stands behind it; None: the message is text.
 
         Args:
@@ -131,7 +131,7 @@ class Commands:
         command = self._commands.get(found[1].lower())
         return (command, (found[3] or "").strip()) if command is not None else None
 
-    async def run(self, command: Command, asked: Asked) -> Reply:
+    async def run(self, command: ChatCommand, asked: Asked) -> Reply:
         """Carry a command out. What goes wrong is an answer, too."""
         try:
             return await command.run(asked)

@@ -59,7 +59,7 @@ class SessionLayer(Section):
     context: Settings = EMPTY
 
 
-class Session(SessionLayer):
+class ChannelSession(SessionLayer):
     """``users``: by the platform's id of the person."""
 
     users: Table[SessionLayer] = EMPTY
@@ -77,7 +77,7 @@ class ChannelConfig(OpenSection):
     """
 
     enabled: bool = False
-    session: Session = Session()
+    session: ChannelSession = ChannelSession()
     allowed_users: Names = ()
     allowed_guilds: Names = ()
     allowed_channels: Names = ()
@@ -108,7 +108,7 @@ class GuestsConfig(Section):
     messages_per_day: int = Field(default=20, gt=0)
 
 
-class TranscriptionConfig(Section):
+class VoiceConfig(Section):
     """An endpoint of OpenAI's shape, ``POST {base_url}/audio/transcriptions``, that turns voice into text."""
 
     base_url: str = ""
@@ -127,9 +127,9 @@ class ChannelsConfig(Section):
     """Messages older than this when they arrive are not answered by themselves."""
     page_url: str = ""
     """Address of the page as people reach it, for links in answers."""
-    session: Session = Session()
+    session: ChannelSession = ChannelSession()
     guests: GuestsConfig = GuestsConfig()
-    transcription: TranscriptionConfig = TranscriptionConfig()
+    transcription: VoiceConfig = VoiceConfig()
     channels: Table[ChannelConfig] = EMPTY
     problems: Table[str] = EMPTY
     """Why a channel that is on cannot be used, by kind."""

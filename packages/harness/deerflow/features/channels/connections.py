@@ -44,7 +44,7 @@ class ChannelConnection:
     updated_at: datetime
 
 
-class Connections:
+class ChannelConnections:
     """Args:
     key_file: of the installation; encrypts secrets.
     """

@@ -28,7 +28,7 @@ EVERYONE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatConversation:
     """A conversation and the thread that it goes on in.
 
     Args:
@@ -64,26 +64,28 @@ class Conversations:
 
     async def of(
         self, kind: str, connection_id: str, message: Inbound, principal: Principal, *, shared: bool
-    ) -> Conversation:
+    ) -> ChatConversation:
         """Return the conversation that a message belongs to.
 
         Args:
             shared: all people of a group share its threads.
         """
 
-        def job(connection: Connection) -> Conversation:
+        def job(connection: Connection) -> ChatConversation:
             topic = _topic(connection, kind, connection_id, message)
             whose = EVERYONE if shared and not message.place.is_private else principal.user_id
             key, now = (connection_id, message.place.chat, topic, whose), utc_now()
             if (found := _find(connection, key)) is not None:
                 return found
-            made = Conversation(*key, None, None, None, None, now, now)
+            made = ChatConversation(*key, None, None, None, None, now, now)
             sql.insert(connection, channel_conversations, asdict(made), "ON CONFLICT DO NOTHING")
             return _find(connection, key) or made
 
         return await self._database.write(job)
 
-    async def with_thread(self, conversation: Conversation, principal: Principal, message_id: str) -> Conversation:
+    async def with_thread(
+        self, conversation: ChatConversation, principal: Principal, message_id: str
+    ) -> ChatConversation:
         """Return the conversation with its thread, which a message begins if there is none: one, also at the second try."""
         if conversation.thread_id is not None:
             return conversation
@@ -94,7 +96,7 @@ class Conversations:
             thread_id = str(uuid.uuid4())
             await self._threads.create(principal, thread_id)
 
-        def job(connection: Connection) -> Conversation:
+        def job(connection: Connection) -> ChatConversation:
             sql.update(
                 connection, channel_conversations, {"thread_id": thread_id, "updated_at": utc_now()},
                 f"{_WHERE} AND thread_id IS NULL", *conversation.key,
@@ -103,23 +105,23 @@ class Conversations:
 
         return await self._database.write(job)
 
-    async def renew(self, conversation: Conversation) -> Conversation:
+    async def renew(self, conversation: ChatConversation) -> ChatConversation:
         """Begin a new thread with the next message; agent, model and mode stay."""
         return await self.change(conversation, thread_id=None)
 
-    async def change(self, conversation: Conversation, **changes: Any) -> Conversation:
+    async def change(self, conversation: ChatConversation, **changes: Any) -> ChatConversation:
         row = {**changes, "updated_at": utc_now()}
         await self._database.write(sql.update, channel_conversations, row, _WHERE, *conversation.key)
         return replace(conversation, **row)
 
-    async def of_thread(self, thread_id: str) -> Conversation | None:
+    async def of_thread(self, thread_id: str) -> ChatConversation | None:
         """Return the conversation that a thread is of."""
         tail = "WHERE thread_id = ? ORDER BY updated_at DESC"
         return await self._database.read(
-            lambda connection: sql.first(connection, Conversation, channel_conversations, tail, thread_id)
+            lambda connection: sql.first(connection, ChatConversation, channel_conversations, tail, thread_id)
         )
 
-    async def owner(self, conversation: Conversation) -> str:
+    async def owner(self, conversation: ChatConversation) -> str:
         """Return whose thread it is: that of the person, or of the one who began it in a shared chat."""
         if conversation.user_id != EVERYONE or conversation.thread_id is None:
             return conversation.user_id
@@ -148,7 +150,7 @@ class Conversations:
                     continue
                 chat, _, topic = place.partition(":")
                 now = utc_now()
-                row = Conversation(connections[name], chat, topic, owner, thread_id, None, None, None, now, now)
+                row = ChatConversation(connections[name], chat, topic, owner, thread_id, None, None, None, now, now)
                 tail = "ON CONFLICT DO NOTHING"
                 taken += sql.insert(connection, channel_conversations, asdict(row), tail).rowcount
             return taken
@@ -186,5 +188,5 @@ def _root(connection: Connection, connection_id: str, chat: str, reply_to: str) 
     return row[0] if row else ""
 
 
-def _find(connection: Connection, key: tuple[str, str, str, str]) -> Conversation | None:
-    return sql.first(connection, Conversation, channel_conversations, f"WHERE {_WHERE}", *key)
+def _find(connection: Connection, key: tuple[str, str, str, str]) -> ChatConversation | None:
+    return sql.first(connection, ChatConversation, channel_conversations, f"WHERE {_WHERE}", *key)

@@ -22,7 +22,7 @@ _LINE_START = re.compile(r"^([ \t]*(?:\d{1,9}(?=[.)]))?)([-+#=.)])(?=\s|$|[-=#])
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ChatDialect:
     """The way in which one platform writes a message.
 
     Args:
@@ -174,11 +174,11 @@ _STARS: Pair = ("**", "**")
 _STAR: Pair = ("*", "*")
 _TILDES: Pair = ("~~", "~~")
 _feishu_text = _marked(r"[\\*_~`\[\]<>&]", _entity)
-_PLAIN = Dialect(
+_PLAIN = ChatDialect(
     limit=4000, size=_utf16, text=unpinged, code=str, fence=lambda code, _: code, link=_plain_link, bare=str,
     bullet="•", touch="",
 )  # fmt: skip
-_GITHUB = Dialect(
+_GITHUB = ChatDialect(
     limit=60_000, size=_utf16, text=_marked(r"[\\*_~`<>&]|\[(?![ xX]\](?:\s|\Z))|(?<!\[[ xX])\]", _backslash),
     code=_ticks, fence=_long_fence, link=partial(_between, "](<", ">)", "<>"), bare=lambda url: f"<{_spared(url, '<>')}>",
     strong=_STARS, em=_STAR, s=_TILDES, heading=6, table="native", rule="---",
@@ -191,31 +191,31 @@ def _rich(text: str) -> str:
     return re.sub(r"==|\$", r"\\\g<0>", _GITHUB.text(text)).replace("||", f"|{BREAK}|")
 
 
-_DINGTALK = Dialect(
+_DINGTALK = ChatDialect(
     limit=5000, size=_utf16, text=_stars, code=lambda code: f"`{_calm(code).replace('`', 'ˋ')}`",
     fence=lambda code, _: "\n".join("> " + (line or BREAK) for line in _stars(code).split("\n")),
     link=partial(_between, "](", ")", "()<>"), bare=str,
     strong=_STARS, em=_STAR, heading=6, table="list", rule="---",
 )  # fmt: skip
 DIALECTS = {
-    "telegram": Dialect(
+    "telegram": ChatDialect(
         limit=4096, size=_visible, text=lambda text: _xml(unpinged(text)), code=lambda code: f"<code>{_xml(code)}</code>",
         fence=_telegram_fence, link=_telegram_link, bare=_xml,
         strong=("<b>", "</b>"), em=("<i>", "</i>"), s=("<s>", "</s>"), quote=("<blockquote>", "</blockquote>"),
         bullet="•", touch="",
     ),
-    "slack": Dialect(
+    "slack": ChatDialect(
         limit=11_500, size=_utf16, text=_slack_text, code=lambda code: f"`{_xml(code).replace('`', 'ˋ')}`",
         fence=lambda code, _: _fence(_xml(code), ""), link=_slack_link, bare=lambda url: f"<{_spared(_xml(url), '|')}>",
         strong=_STAR, em=("_", "_"), s=("~", "~"), bullet="•", apart=True,
         starts=lambda text: re.sub(r"^&gt;", BREAK + "&gt;", text, flags=re.MULTILINE),
     ),
-    "discord": Dialect(
+    "discord": ChatDialect(
         limit=2000, size=_utf16, text=_marked(r"[\\*_~`|<>\[\]]", _backslash), code=partial(_ticks, most=2), fence=_fence,
         link=partial(_between, "](<", ">)", "<>"), bare=lambda url: f"<{_spared(url, '<>')}>",
         strong=_STARS, em=_STAR, s=_TILDES, heading=3, starts=partial(_line_starts, _backslash),
     ),
-    "feishu": Dialect(
+    "feishu": ChatDialect(
         limit=28_000, size=_json, text=_feishu_text, code=lambda code: _ticks(_calm(code), most=2),
         fence=lambda code, language: _fence(_calm(code), language), link=partial(_between, "](", ")", "()<>|"),
         bare=lambda url: f"[{_feishu_text(url)}]({_spared(url, '()<>|')})",

@@ -15,7 +15,7 @@ How = Literal["answered", "stopped", "failed", "budget", "decision", "question"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ChatEnding:
     """Content of the last message of a run.
 
     Args:
@@ -29,7 +29,7 @@ class Ending:
     options: Sequence[tuple[str, str]] = ()
 
 
-def ending_of(run: Run | None, progress: Progress, waiting: Mapping[str, Any], page: str) -> Ending:
+def ending_of(run: Run | None, progress: Progress, waiting: Mapping[str, Any], page: str) -> ChatEnding:
     """Return how a run has ended.
 
     Args:
@@ -39,25 +39,25 @@ def ending_of(run: Run | None, progress: Progress, waiting: Mapping[str, Any], p
     """
     answer = progress.answer
     if run is None:
-        return Ending("stopped", "This conversation was deleted.")
+        return ChatEnding("stopped", "This conversation was deleted.")
     if run.stop_reason == CANCELLED or (run.status is RunStatus.INTERRUPTED and run.stop_reason != "interrupt"):
-        return Ending("stopped", f"{answer}\n\n⏹ Stopped.".strip())
+        return ChatEnding("stopped", f"{answer}\n\n⏹ Stopped.".strip())
     if run.stop_reason == "interrupt" and (cards := cards_of(waiting, page)):
-        return Ending("decision", answer, cards=cards)
+        return ChatEnding("decision", answer, cards=cards)
     if run.status in (RunStatus.ERROR, RunStatus.TIMEOUT) or progress.error:
         fallback = "It took too long." if run.status is RunStatus.TIMEOUT else run.error or ""
         message = str((progress.error or {}).get("message") or fallback or answer)
         before = "" if answer in message or message in answer else answer
-        return Ending("failed", f"{before}\n\n{failure({**(progress.error or {}), 'message': message})}".strip())
+        return ChatEnding("failed", f"{before}\n\n{failure({**(progress.error or {}), 'message': message})}".strip())
     if run.stop_reason == "spending_limit":
         limit = "The spending limit is reached. Ask an administrator, or go on tomorrow."
-        return Ending("budget", f"{answer}\n\n💳 {limit}".strip())
+        return ChatEnding("budget", f"{answer}\n\n💳 {limit}".strip())
     if run.stop_reason == LOOP:
-        return Ending("stopped", f"{answer}\n\n⏹ Stopped: the agent repeated itself.".strip())
+        return ChatEnding("stopped", f"{answer}\n\n⏹ Stopped: the agent repeated itself.".strip())
     if progress.is_question:
         options = (waiting.get("question") or {}).get("options") or ()
-        return Ending("question", answer, options=[(OPTION, f"{n}. {each}") for n, each in enumerate(options, 1)])
-    return Ending("answered", answer or _without_text(progress, page))
+        return ChatEnding("question", answer, options=[(OPTION, f"{n}. {each}") for n, each in enumerate(options, 1)])
+    return ChatEnding("answered", answer or _without_text(progress, page))
 
 
 def _without_text(progress: Progress, page: str) -> str:

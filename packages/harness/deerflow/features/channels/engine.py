@@ -24,7 +24,7 @@ from deerflow.features.channels.outbox import Outbox, OutboxRow, Target
 from deerflow.features.channels.sender import OpenFile
 from deerflow.features.channels.timing import Timing
 from deerflow.features.channels.types import Adapter, ChannelError, HttpAdapter, OutFile, Refused
-from deerflow.features.channels.work import Work
+from deerflow.features.channels.work import PlatformWork
 from deerflow.storage.database import Database
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Engine:
         self._timing = timing
         self._concurrency = concurrency
         self._max_waiting = max_waiting
-        self._work: Work | None = None
+        self._work: PlatformWork | None = None
         self._links: dict[str, tuple[Wanted, Link, asyncio.Task[None]]] = {}
         self._receivers: dict[str, tuple[str, HttpAdapter]] = {}
         self._refresh = asyncio.Event()
@@ -95,7 +95,7 @@ class Engine:
 
     def start(self, handler: Handler) -> None:
         """Begin; must be called on the event loop. No channel keeps the program from starting."""
-        self._work = Work(
+        self._work = PlatformWork(
             self._database,
             self.inbox,
             self.outbox,
@@ -171,7 +171,7 @@ class Engine:
 
     # which connections there are --------------------------------------------------------------------------------------
 
-    async def _run(self, work: Work) -> None:
+    async def _run(self, work: PlatformWork) -> None:
         while True:
             self._refresh.clear()
             try:
@@ -182,7 +182,7 @@ class Engine:
                 async with asyncio.timeout(self._timing.sweep):
                     await self._refresh.wait()
 
-    async def _sync(self, work: Work, wanted: Mapping[str, Wanted]) -> None:
+    async def _sync(self, work: PlatformWork, wanted: Mapping[str, Wanted]) -> None:
         for connection_id in list(self._links):
             known, link, task = self._links[connection_id]
             if connection_id not in wanted or wanted[connection_id].version != known.version or task.done():
@@ -199,7 +199,7 @@ class Engine:
             except Exception:
                 logger.error("The channel %s cannot be opened.", connection_id, exc_info=True)
 
-    async def _begin(self, work: Work, connection_id: str, one: Wanted) -> None:
+    async def _begin(self, work: PlatformWork, connection_id: str, one: Wanted) -> None:
         def job(connection: Connection) -> None:
             leases.ensure(connection, connection_id, one.kind, one.row)
             leases.reset(connection, connection_id)

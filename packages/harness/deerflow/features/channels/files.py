@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from deerflow.errors import RequestError, TooLargeError
-from deerflow.features.channels.config import TranscriptionConfig
+from deerflow.features.channels.config import VoiceConfig
 from deerflow.features.channels.types import Adapter, ChannelError, FileRef, OutFile
 from deerflow.features.transcription import MOST_BYTES, ask_endpoint
 from deerflow.files.artifacts import ArtifactService
@@ -57,7 +57,7 @@ class ChannelFiles:
         thread_id: str,
         adapter: Adapter,
         files: Sequence[FileRef],
-        transcription: TranscriptionConfig,
+        transcription: VoiceConfig,
     ) -> Taken:
         """Bring files from the platform. One that does not come stops nothing: the message says so."""
         taken = Taken()
@@ -154,7 +154,7 @@ def _too_large(name: str, limit: int) -> TooLargeError:
     return TooLargeError(f"{name} is larger than {limit / MEGABYTE:g} MB, which files from this chat may have")
 
 
-async def _transcribed(adapter: Adapter, file: FileRef, name: str, config: TranscriptionConfig) -> str:
+async def _transcribed(adapter: Adapter, file: FileRef, name: str, config: VoiceConfig) -> str:
     sound = b"".join([piece async for piece in limited(adapter, file, name, min(MOST_BYTES, adapter.caps.file_in))])
     recording = name, sound, file.mime or "application/octet-stream"
     answer = await ask_endpoint(config.base_url, config.api_key, config.model, recording)

@@ -19,7 +19,7 @@ from deerflow.features.channels.pump import Pump
 from deerflow.features.channels.receiver import Receiver
 from deerflow.features.channels.sender import Sender
 from deerflow.features.channels.types import Adapter, Displaced, Misconfigured, SignedOut
-from deerflow.features.channels.work import Work
+from deerflow.features.channels.work import PlatformWork
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,9 @@ class Holding:
     began: by the monotonic clock, before the lease was asked for.
     """
 
-    def __init__(self, work: Work, held: ConnectionRow, adapter: Adapter, began: float, *, is_http: bool) -> None:
+    def __init__(
+        self, work: PlatformWork, held: ConnectionRow, adapter: Adapter, began: float, *, is_http: bool
+    ) -> None:
         self.adapter = adapter
         self._work = work
         self._row = held

@@ -30,7 +30,7 @@ _ROWS = 500
 """Rows of one statement: each has 14 values, and SQLite takes 32,766."""
 
 
-class State(StrEnum):
+class InboxState(StrEnum):
     ACCEPTED = "accepted"
     RUNNING = "running"
     STEERED = "steered"
@@ -188,7 +188,7 @@ class Inbox:
         self,
         connection: Connection,
         row: InboxRow,
-        state: State,
+        state: InboxState,
         *,
         why: str | None = None,
         user_id: str | None = None,
@@ -201,7 +201,7 @@ class Inbox:
     def answered(self, connection: Connection, run_id: str) -> None:
         """Mark all rows that a run took as answered."""
         taken = "run_id = ? AND state IN ('running', 'steered', 'asked')"
-        sql.update(connection, channel_inbox, {"state": str(State.ANSWERED)}, taken, run_id)
+        sql.update(connection, channel_inbox, {"state": str(InboxState.ANSWERED)}, taken, run_id)
 
     def put_off(self, connection: Connection, row: InboxRow, seconds: float, *, failed: bool = False) -> None:
         """Handle the row later, unless it was moved on."""
@@ -243,7 +243,7 @@ class Inbox:
         """Accept what came too late to a place after all, since the person asks for it; return how many rows that are."""
         where = "connection_id = ? AND chat = ? AND topic = ? AND state = 'ignored' AND why LIKE ?"
         key = connection_id, column(place.chat), column(place.topic), f"{TOO_OLD}%"
-        return sql.update(connection, channel_inbox, {"state": str(State.ACCEPTED), "why": None}, where, *key)
+        return sql.update(connection, channel_inbox, {"state": str(InboxState.ACCEPTED), "why": None}, where, *key)
 
 
 def is_addressed(event: Event) -> bool:
@@ -316,7 +316,7 @@ def row_of(connection_id: str, event: Event, now: datetime, max_age: timedelta =
         "body": event_to_json(event),
         "sent_at": sent_at,
         "accepted_at": now,
-        "state": str(State.IGNORED if is_late else State.ACCEPTED),
+        "state": str(InboxState.IGNORED if is_late else InboxState.ACCEPTED),
         "why": None if not is_late else TOO_OLD if is_addressed(event) else f"{TOO_OLD}, not addressed",
         "tries": 0,
     }

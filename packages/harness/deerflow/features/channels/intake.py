@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from deerflow.features.channels.handler import Handler, NotYet
-from deerflow.features.channels.inbox import Inbox, InboxRow, State
+from deerflow.features.channels.inbox import Inbox, InboxRow, InboxState
 from deerflow.features.channels.timing import Timing
 from deerflow.storage.database import Database
 
@@ -62,6 +62,6 @@ class Intake:
         """Move on a row that the handler left as it was."""
 
         def job(connection: Connection) -> None:
-            self._inbox.move(connection, row, State.IGNORED, why=why)
+            self._inbox.move(connection, row, InboxState.IGNORED, why=why)
 
         await self._database.write(job)

@@ -34,7 +34,7 @@ class Line:
         return str((self.channel.model_extra or {}).get("working_message") or "")
 
 
-class Lines:
+class ChatLines:
     """Args:
     adapter: that of a connection, or None if this process does not hold it.
     """

@@ -12,7 +12,7 @@ from deerflow.features.channels import leases
 from deerflow.features.channels.holding import Holding
 from deerflow.features.channels.leases import ConnectionRow, ConnectionState
 from deerflow.features.channels.types import Adapter, ChannelError
-from deerflow.features.channels.work import Work
+from deerflow.features.channels.work import PlatformWork
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,9 @@ class Link:
     is_http: the platform calls us, in whichever process; the lease is for handling and sending alone.
     """
 
-    def __init__(self, work: Work, connection_id: str, open_adapter: Callable[[], Adapter], *, is_http: bool) -> None:
+    def __init__(
+        self, work: PlatformWork, connection_id: str, open_adapter: Callable[[], Adapter], *, is_http: bool
+    ) -> None:
         self._work = work
         self._id = connection_id
         self._open = open_adapter

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from deerflow.features.channels.inbox import is_addressed
 from deerflow.features.channels.outbox import Target
 from deerflow.features.channels.types import Event
-from deerflow.features.channels.work import Work
+from deerflow.features.channels.work import PlatformWork
 
 MISSED = "Missed while away: {count}. Send what is still wanted again."
 BUSY = "This takes longer than usual: {count} messages wait. Yours is kept."
@@ -22,7 +22,7 @@ class Notices:
     wake: something may be sent.
     """
 
-    def __init__(self, work: Work, connection_id: str, wake: Callable[[], None]) -> None:
+    def __init__(self, work: PlatformWork, connection_id: str, wake: Callable[[], None]) -> None:
         self._work = work
         self._id = connection_id
         self._wake = wake

@@ -14,7 +14,7 @@ from deerflow.event_loop import end
 from deerflow.features.channels import leases
 from deerflow.features.channels.leases import ConnectionRow, ConnectionState, Fenced
 from deerflow.features.channels.types import Adapter, ChannelError, Displaced, Event, Later, Misconfigured, SignedOut
-from deerflow.features.channels.work import Work
+from deerflow.features.channels.work import PlatformWork
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Receiver:
 
     def __init__(
         self,
-        work: Work,
+        work: PlatformWork,
         held: ConnectionRow,
         adapter: Adapter,
         came: Callable[[Sequence[Event]], None],

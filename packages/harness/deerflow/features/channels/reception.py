@@ -17,11 +17,11 @@ from deerflow.features.channels.conversations import Conversations, id_of
 from deerflow.features.channels.decisions import STOP_RUN, Choice, Decisions
 from deerflow.features.channels.gate import Gate, private_chat
 from deerflow.features.channels.handler import Handler, NotYet
-from deerflow.features.channels.inbox import Inbox, InboxRow, State
-from deerflow.features.channels.lines import Line, Lines
+from deerflow.features.channels.inbox import Inbox, InboxRow, InboxState
+from deerflow.features.channels.lines import ChatLines, Line
 from deerflow.features.channels.outbox import Outbox, OutboxRow, Target
 from deerflow.features.channels.render import parts
-from deerflow.features.channels.turns import Turns
+from deerflow.features.channels.turns import ChatTurns
 from deerflow.features.channels.types import STOP, ChannelError, Click, Event, Inbound, Place
 from deerflow.identity import Principal
 from deerflow.security.text import inline
@@ -49,10 +49,10 @@ class Reception(Handler):
         commands: Commands,
         conversations: Conversations,
         decisions: Decisions,
-        turns: Turns,
+        turns: ChatTurns,
         *,
         configs: Configs,
-        lines: Lines,
+        lines: ChatLines,
     ) -> None:
         self._database = database
         self._inbox = inbox
@@ -72,7 +72,7 @@ class Reception(Handler):
         assert isinstance(message, Inbound)
         let = await self._gate.judge(line, message, *await self._configs())
         if (principal := let.principal) is None:
-            await self._answer(line, row, State.IGNORED, let.say, why=let.why, notices=let.notices)
+            await self._answer(line, row, InboxState.IGNORED, let.say, why=let.why, notices=let.notices)
             return
         choice = await self._decisions.written(line.id, message, principal.user_id)
         if choice is not None:
@@ -82,29 +82,29 @@ class Reception(Handler):
         reply = await self._reply(line, message, principal)
         if reply is None or isinstance(reply, Begin):
             return await self._turns.message(line, [row], principal, reply)
-        await self._answer(line, row, State.ASKED, reply, user_id=principal.user_id)
+        await self._answer(line, row, InboxState.ASKED, reply, user_id=principal.user_id)
 
     async def click(self, row: InboxRow) -> None:
         line, click = await self._line(row), row.event
         assert isinstance(click, Click)
         principal = await self._gate.person(line.kind, click.author, *await self._configs(), begins=False)
         if principal is None:
-            await self._answer(line, row, State.IGNORED, why="unbound")
+            await self._answer(line, row, InboxState.IGNORED, why="unbound")
             return await self._notice(
                 line, click, "Connect your account first: only people with an account decide here."
             )
         if click.key == STOP:
             stopped = await self._turns.stop_at(principal, line.id, click.place)
-            await self._answer(line, row, State.ASKED, user_id=principal.user_id)
+            await self._answer(line, row, InboxState.ASKED, user_id=principal.user_id)
             return await self._notice(line, click, "Stopping." if stopped else "Nothing of yours is going on here.")
         choice = await self._decisions.pressed(click.key)
         if choice is None:
-            await self._answer(line, row, State.IGNORED, why="no such button")
+            await self._answer(line, row, InboxState.IGNORED, why="no such button")
             return await self._notice(line, click, "This button does nothing any more.")
         await self._decide(line, row, principal, choice)
 
     async def resume(self, connection_id: str, turn: str) -> None:
-        rows = [row for row in await self._database.read(self._inbox.of_run, turn) if row.state == State.RUNNING]
+        rows = [row for row in await self._database.read(self._inbox.of_run, turn) if row.state == InboxState.RUNNING]
         if not rows:
             return
         line, first = await self._line(rows[0]), rows[0]
@@ -134,7 +134,7 @@ class Reception(Handler):
                 if rounds % SETTLE_ROUNDS == 0:
                     await self._turns.settle()
             except Exception:
-                logger.warning("Turns in chats could not be looked after.", exc_info=True)
+                logger.warning("ChatTurns in chats could not be looked after.", exc_info=True)
             rounds += 1
             await asyncio.sleep(every)
 
@@ -175,7 +175,7 @@ class Reception(Handler):
     def _accept_missed(self, connection: Connection, row: InboxRow) -> bool:
         if not self._inbox.accept_missed(connection, row.connection_id, row.event.place):
             return False
-        return self._inbox.move(connection, row, State.ASKED)
+        return self._inbox.move(connection, row, InboxState.ASKED)
 
     async def _decide(self, line: Line, row: InboxRow, principal: Principal, choice: Choice) -> None:
         notice, event = "", row.event
@@ -190,7 +190,7 @@ class Reception(Handler):
             notice = str(error)
         if notice:
             say = notice if isinstance(event, Inbound) else ""
-            await self._answer(line, row, State.ASKED, say, user_id=principal.user_id, why=notice)
+            await self._answer(line, row, InboxState.ASKED, say, user_id=principal.user_id, why=notice)
         if isinstance(event, Click):
             await self._notice(line, event, notice)
 
@@ -212,7 +212,7 @@ class Reception(Handler):
         self,
         line: Line,
         row: InboxRow,
-        state: State,
+        state: InboxState,
         say: str = "",
         *,
         why: str | None = None,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from deerflow.features.channels.blocks import Block, blocks_of, listed
-from deerflow.features.channels.dialects import BREAK, DIALECTS, Dialect, Pair
-from deerflow.features.channels.spans import Link, Mark, Row, Span, is_boundary, split, taken, without_seam
+from deerflow.features.channels.dialects import BREAK, DIALECTS, ChatDialect, Pair
+from deerflow.features.channels.spans import LinkMark, Mark, MarkedText, Row, is_boundary, split, taken, without_seam
 
 SMALLEST = 100
 """A limit below this leaves no room for marks."""
@@ -73,7 +73,7 @@ def _most(size: Callable[[int], int], most: int, room: int) -> int:
 class _Writer:
     """Put blocks into messages, as many into one as fit."""
 
-    def __init__(self, dialect: Dialect, limit: int | None) -> None:
+    def __init__(self, dialect: ChatDialect, limit: int | None) -> None:
         self.dialect = dialect
         self.limit = limit or dialect.limit - ROOM
         if self.limit < SMALLEST:
@@ -171,7 +171,7 @@ class _Writer:
             cut = self._cut(block, window, first)
             if not cut:  # not even the marks have room
                 text = "".join(span.text for span in window)
-                waiting.append(Span(text))
+                waiting.append(MarkedText(text))
                 block, first = replace(block, kind="text", first="", rest="", quote=0), ""
                 continue
             head, rest = split(window, cut)
@@ -179,7 +179,7 @@ class _Writer:
             waiting += reversed(without_seam(rest, is_code=block.kind == "code"))
             first = block.rest
 
-    def _cut(self, block: Block, window: Sequence[Span], first: str) -> int:
+    def _cut(self, block: Block, window: Sequence[MarkedText], first: str) -> int:
         """Return how many letters of ``window`` fit into a message, up to a line, else a space, else a whole letter."""
         text = "".join(span.text for span in window)
 
@@ -221,7 +221,7 @@ class _Writer:
         cells = (self._inline(cell).replace("\n", " ").replace("|", "\\|") for cell in row)
         return f"| {' | '.join(cells)} |"
 
-    def _made(self, block: Block, spans: Sequence[Span], first: str) -> str:
+    def _made(self, block: Block, spans: Sequence[MarkedText], first: str) -> str:
         text = "".join(span.text for span in spans)
         match block.kind:
             case "text":
@@ -237,7 +237,7 @@ class _Writer:
             return made.join(self.dialect.quote)
         return made
 
-    def _inline(self, spans: Sequence[Span]) -> str:
+    def _inline(self, spans: Sequence[MarkedText]) -> str:
         """Write spans with their marks; what would be no mark beside a letter or another mark gets an invisible space."""
         made, before = "", ""
         for kind, text in self._strokes(spans):
@@ -253,11 +253,11 @@ class _Writer:
             before = kind
         return made
 
-    def _strokes(self, spans: Sequence[Span]) -> Iterator[tuple[str, str]]:
+    def _strokes(self, spans: Sequence[MarkedText]) -> Iterator[tuple[str, str]]:
         """Yield what opens, closes and stands between marks."""
         open_marks: list[tuple[Mark, str]] = []
-        for span in (*spans, Span("")):
-            link = next((mark for mark in span.marks if isinstance(mark, Link)), None)
+        for span in (*spans, MarkedText("")):
+            link = next((mark for mark in span.marks if isinstance(mark, LinkMark)), None)
             is_bare = link is not None and span.text == link.url
             marks: list[Mark] = [mark for mark in span.marks if not (is_bare and mark is link)]
             if link is not None and link in marks and self.dialect.apart:  # a label holds no marks there
@@ -278,6 +278,6 @@ class _Writer:
                 yield "text", self.dialect.text(span.text)
 
     def _pair(self, mark: Mark) -> Pair:
-        if isinstance(mark, Link):
+        if isinstance(mark, LinkMark):
             return self.dialect.link(mark.url)
         return {"strong": self.dialect.strong, "em": self.dialect.em, "s": self.dialect.s}[mark]

@@ -7,7 +7,7 @@ from typing import Any
 
 from deerflow.features.channels.config import ChannelsConfig
 from deerflow.features.channels.files import ChannelFiles
-from deerflow.features.channels.turn import Turn
+from deerflow.features.channels.turn import ChatTurn
 from deerflow.features.channels.types import Inbound
 from deerflow.security.text import inline
 
@@ -25,7 +25,7 @@ class Requests:
         self._files = files
         self._config = config
 
-    async def body(self, turn: Turn) -> dict[str, Any]:
+    async def body(self, turn: ChatTurn) -> dict[str, Any]:
         """Return what the run of a turn is started with: the layers of the session, then what was chosen here."""
         conversation, channel = turn.conversation, turn.line.channel
         made = (await self._config()).request(channel, turn.rows[0].event.author.id)
@@ -45,7 +45,7 @@ class Requests:
             return {**made, **turn.body}
         return {**made, "input": {"messages": [await self.said(turn)]}, "if_not_exists": "create"}
 
-    async def said(self, turn: Turn) -> Mapping[str, Any]:
+    async def said(self, turn: ChatTurn) -> Mapping[str, Any]:
         """Return the person's message with its files, and with text of others beside it."""
         if turn.said is not None:
             return turn.said

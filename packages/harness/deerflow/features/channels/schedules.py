@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from deerflow.features.channels.inbox import InboxRow, State, row_of
+from deerflow.features.channels.inbox import InboxRow, InboxState, row_of
 from deerflow.features.channels.types import Inbound
 from deerflow.storage import sql
 from deerflow.storage.tables import channel_inbox
@@ -32,7 +32,7 @@ def adopt(connection: Connection, connection_id: str, run_id: str, thread_id: st
     if last is None or not isinstance(said := last.event, Inbound):
         return False
     event = Inbound(f"{KIND}/{run_id}", said.place, said.author, now, wake=said.wake)
-    running = {"kind": KIND, "state": str(State.RUNNING), "user_id": last.user_id, "run_id": run_id}
+    running = {"kind": KIND, "state": str(InboxState.RUNNING), "user_id": last.user_id, "run_id": run_id}
     row = row_of(connection_id, event, now) | running
     sql.insert(connection, channel_inbox, row, "ON CONFLICT (connection_id, message_id) DO NOTHING")
     return True

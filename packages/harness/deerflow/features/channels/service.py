@@ -21,7 +21,7 @@ from deerflow.features.channels.connections import (
     GONE,
     MISCONFIGURED,
     ChannelConnection,
-    Connections,
+    ChannelConnections,
     checked,
     split,
     without_none,
@@ -67,7 +67,7 @@ class ChannelService:
     def __init__(
         self,
         database: Database,
-        connections: Connections,
+        connections: ChannelConnections,
         bindings: Bindings,
         conversations: Conversations,
         outbox: Outbox,

@@ -11,16 +11,16 @@ _JOINED = _JOINER + "\ufe0f" + "".join(map(chr, range(0x1F3FB, 0x1F400)))
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkMark:
     url: str
 
 
-Mark = str | Link
+Mark = str | LinkMark
 """``strong``, ``em``, ``s`` or a link."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MarkedText:
     """Text with the marks around it, the outermost first."""
 
     text: str
@@ -28,12 +28,12 @@ class Span:
     is_code: bool = False
 
 
-Row = Sequence[Sequence[Span]]
+Row = Sequence[Sequence[MarkedText]]
 
 
-def split(spans: Sequence[Span], at: int) -> tuple[list[Span], list[Span]]:
+def split(spans: Sequence[MarkedText], at: int) -> tuple[list[MarkedText], list[MarkedText]]:
     """Return the spans of the first ``at`` letters, and the others."""
-    head: list[Span] = []
+    head: list[MarkedText] = []
     for index, span in enumerate(spans):
         if len(span.text) > at:
             rest = [replace(span, text=span.text[at:]), *spans[index + 1 :]]
@@ -43,9 +43,9 @@ def split(spans: Sequence[Span], at: int) -> tuple[list[Span], list[Span]]:
     return head, []
 
 
-def taken(waiting: list[Span], room: int) -> list[Span]:
+def taken(waiting: list[MarkedText], room: int) -> list[MarkedText]:
     """Take the next ``room`` letters from ``waiting``, which is in reverse."""
-    found: list[Span] = []
+    found: list[MarkedText] = []
     while waiting and room > 0:
         span = waiting.pop()
         if len(span.text) > room:
@@ -56,7 +56,7 @@ def taken(waiting: list[Span], room: int) -> list[Span]:
     return found
 
 
-def without_seam(spans: Sequence[Span], *, is_code: bool) -> list[Span]:
+def without_seam(spans: Sequence[MarkedText], *, is_code: bool) -> list[MarkedText]:
     """Drop the space or line end at which a text was cut."""
     if not spans:
         return []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deerflow.features.channels.conversations import Conversation
+from deerflow.features.channels.conversations import ChatConversation
 from deerflow.features.channels.inbox import InboxRow
 from deerflow.features.channels.lines import Line
 from deerflow.features.channels.outbox import Target
@@ -15,7 +15,7 @@ from deerflow.identity import Principal
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """A run that goes on in a chat.
 
     Args:
@@ -30,7 +30,7 @@ class Turn:
     rows: Sequence[InboxRow]
     principal: Principal
     owner: Principal
-    conversation: Conversation
+    conversation: ChatConversation
     run_id: str
     text: str | None = None
     context: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -21,17 +21,17 @@ from deerflow.features.channels.cards import decided_line
 from deerflow.features.channels.commands import Begin
 from deerflow.features.channels.conversations import Conversations, id_of
 from deerflow.features.channels.decisions import Choice, Decisions
-from deerflow.features.channels.endings import Ending, ending_of
+from deerflow.features.channels.endings import ChatEnding, ending_of
 from deerflow.features.channels.files import ChannelFiles
 from deerflow.features.channels.handler import NotYet
-from deerflow.features.channels.inbox import Inbox, InboxRow, State
+from deerflow.features.channels.inbox import Inbox, InboxRow, InboxState
 from deerflow.features.channels.lines import Line
 from deerflow.features.channels.outbox import Outbox, Target
 from deerflow.features.channels.progress import WORKING, Progress, refusal, shows
 from deerflow.features.channels.render import parts
 from deerflow.features.channels.requests import Requests
 from deerflow.features.channels.runs import ChannelRuns
-from deerflow.features.channels.turn import Turn
+from deerflow.features.channels.turn import ChatTurn
 from deerflow.features.channels.types import ChannelError, Inbound, Place, Signal
 from deerflow.identity import Principal
 from deerflow.storage import sql
@@ -49,7 +49,7 @@ PAUSES = (1.0, 5.0, 30.0)
 """Seconds before a turn is watched again whose answer could not be written."""
 
 
-class Turns:
+class ChatTurns:
     """Args:
     people: the person of a user id as they are now.
     page: the address of a page, or an empty text if the server does not know its own.
@@ -83,7 +83,7 @@ class Turns:
         self._files = files
         self._people = people
         self._page = page
-        self._watching: dict[str, tuple[Turn, asyncio.Task[None]]] = {}
+        self._watching: dict[str, tuple[ChatTurn, asyncio.Task[None]]] = {}
         self._beginning: set[str] = set()
 
     async def message(
@@ -99,14 +99,16 @@ class Turns:
             NotYet: other files may belong to it.
         """
         first = rows[0]
-        message, is_new = first.event, first.state == State.ACCEPTED
+        message, is_new = first.event, first.state == InboxState.ACCEPTED
         assert isinstance(message, Inbound)
         if is_new and begin is None:
             rows = await self._album(first, message)
         shared = line.channel.shared
         found = await self._conversations.of(line.kind, line.id, message, principal, shared=shared)
         conversation = await self._conversations.with_thread(found, principal, message.message_id)
-        turn = Turn(line, rows, principal, principal, conversation, first.run_id or id_of(line.id, message.message_id))
+        turn = ChatTurn(
+            line, rows, principal, principal, conversation, first.run_id or id_of(line.id, message.message_id)
+        )
         try:
             turn = replace(turn, owner=await self._owner(turn))
         except NotFoundError as error:
@@ -125,16 +127,16 @@ class Turns:
         conversation = await self._conversations.of_thread(run.thread_id) if run is not None else None
         if conversation is None:
             return await self.leave(line, rows, run_id, "The run of a schedule is gone.")
-        turn = Turn(line, rows, principal, principal, conversation, run_id)
+        turn = ChatTurn(line, rows, principal, principal, conversation, run_id)
         await self._go(replace(turn, owner=await self._owner(turn)))
 
     async def decided(self, line: Line, row: InboxRow, principal: Principal, choice: Choice) -> None:
         """Go on with what a person has decided. Raises RequestError: they may not, or it is decided already."""
-        await self._decisions.check(choice, principal, again=row.state == State.RUNNING)
+        await self._decisions.check(choice, principal, again=row.state == InboxState.RUNNING)
         conversation = await self._conversations.of_thread(choice.thread_id)
         if conversation is None:
             raise NotFoundError("The conversation of this question is gone.")
-        turn = Turn(line, [row], principal, principal, conversation, choice.begins, body=choice.body)
+        turn = ChatTurn(line, [row], principal, principal, conversation, choice.begins, body=choice.body)
         author = row.event.author
 
         def job(connection: Connection) -> bool:
@@ -188,7 +190,7 @@ class Turns:
 
     # how a turn begins ----------------------------------------------------------------------------------------------
 
-    async def _go(self, turn: Turn, begin: Callable[[Connection], bool] | None = None) -> None:
+    async def _go(self, turn: ChatTurn, begin: Callable[[Connection], bool] | None = None) -> None:
         """Begin a turn, or continue one that is running.
 
         Args:
@@ -205,7 +207,7 @@ class Turns:
         finally:
             self._beginning.discard(turn.run_id)
 
-    async def _started(self, turn: Turn) -> None:
+    async def _started(self, turn: ChatTurn) -> None:
         run = await self._runs.find(turn.run_id)
         if run is None:
             await self._signal(
@@ -218,8 +220,8 @@ class Turns:
                 return await self._refused(turn, error)
         self._watch(turn, run)
 
-    async def _refused(self, turn: Turn, error: RequestError) -> None:
-        await self._database.write(self._answers.end, turn, Ending("failed", refusal(error)), [], [])
+    async def _refused(self, turn: ChatTurn, error: RequestError) -> None:
+        await self._database.write(self._answers.end, turn, ChatEnding("failed", refusal(error)), [], [])
         self._outbox.wake(turn.line.id)
         await self._signal(turn, Signal.FAILED)
 
@@ -239,7 +241,7 @@ class Turns:
                 last = event
         return found
 
-    async def _joined(self, turn: Turn) -> bool:
+    async def _joined(self, turn: ChatTurn) -> bool:
         """Hand the messages to the run on its way; False if it has just ended."""
         try:
             run = await self._runs.steer(turn.owner, turn.thread_id, await self._requests.said(turn))
@@ -248,13 +250,13 @@ class Turns:
 
         def job(connection: Connection) -> None:
             for row in turn.rows:
-                self._inbox.move(connection, row, State.STEERED, run_id=run.run_id, user_id=turn.principal.user_id)
+                self._inbox.move(connection, row, InboxState.STEERED, run_id=run.run_id, user_id=turn.principal.user_id)
 
         await self._database.write(job)
         await self._signal(turn, Signal.JOINED)
         return True
 
-    async def _owner(self, turn: Turn) -> Principal:
+    async def _owner(self, turn: ChatTurn) -> Principal:
         """Return the owner of the thread, who alone has its files and tools; a member of a shared chat only writes into it."""
         owner_id = await self._conversations.owner(turn.conversation)
         if owner_id == turn.principal.user_id:
@@ -265,12 +267,12 @@ class Turns:
 
     # how it goes on and ends ----------------------------------------------------------------------------------------
 
-    def _watch(self, turn: Turn, run: Run) -> None:
+    def _watch(self, turn: ChatTurn, run: Run) -> None:
         task = asyncio.create_task(self._watched_again(turn, run), name=f"turn {turn.run_id}")
         self._watching[turn.run_id] = turn, task
         task.add_done_callback(lambda _: self._watching.pop(turn.run_id, None))
 
-    async def _watched_again(self, turn: Turn, run: Run) -> None:
+    async def _watched_again(self, turn: ChatTurn, run: Run) -> None:
         for pause in (*PAUSES, None):
             try:
                 return await self._watched(turn, run)
@@ -280,7 +282,7 @@ class Turns:
                     return
             await asyncio.sleep(pause)
 
-    async def _watched(self, turn: Turn, run: Run) -> None:
+    async def _watched(self, turn: ChatTurn, run: Run) -> None:
         caps, progress = turn.line.adapter.caps, Progress(turn.line.working or WORKING)
         clock = asyncio.get_running_loop().time
         is_changed, due = False, clock()
@@ -293,7 +295,7 @@ class Turns:
                     is_changed, due = False, clock() + caps.edit_every
         await self._finish(turn, progress)
 
-    async def _finish(self, turn: Turn, progress: Progress) -> None:
+    async def _finish(self, turn: ChatTurn, progress: Progress) -> None:
         run = await self._runs.find(turn.run_id)
         waiting: Mapping[str, Any] = {"interrupts": [], "question": None}
         if run is not None and (run.stop_reason == "interrupt" or progress.is_question):
@@ -308,7 +310,7 @@ class Turns:
         self._outbox.wake(turn.line.id)
         await self._signal(turn, Signal.FAILED if ending.how == "failed" else Signal.DONE)
 
-    async def _signal(self, turn: Turn, signal: Signal) -> None:
+    async def _signal(self, turn: ChatTurn, signal: Signal) -> None:
         """Show a sign at the person's message. It is lossy by contract."""
         adapter, event = turn.line.adapter, turn.rows[-1].event
         if signal not in adapter.caps.signals or not isinstance(event, Inbound):

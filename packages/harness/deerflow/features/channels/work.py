@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PlatformWork:
     """Args:
     owner: names this process in leases.
     concurrency: places of one connection at a time.

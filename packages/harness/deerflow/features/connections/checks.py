@@ -30,7 +30,7 @@ from deerflow.models.thoughts import without_thoughts
 from deerflow.reflection import resolve_variable
 
 if TYPE_CHECKING:
-    from deerflow.runs.agent_provider import Workshop
+    from deerflow.runs.agent_provider import AgentProvider
 
 CHECK_ROLE = "You test a connection."
 CHECK_PROMPTS = (
@@ -81,7 +81,7 @@ async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check
     return Check(problem is None, round((monotonic() - began) * 1000), answer, problem, kind)
 
 
-async def try_model(workshop: Workshop, config: AppConfig, name: str) -> Check:
+async def try_model(workshop: AgentProvider, config: AppConfig, name: str) -> Check:
     """Ask a model for one word, also while runs do not call it; they do again if it answers. Raises ValueError: no model has this name."""
     check = await check_model(workshop.harness.models, config, name)
     if check.ok:

@@ -46,14 +46,14 @@ _FORGETS = re.compile(
 )
 
 
-class Span(NamedTuple):
+class OwnSentences(NamedTuple):
     """Whole sentences of a message, as they stand there."""
 
     text: str
     message: BaseMessage
 
 
-def quoted(quotes: Iterable[str], messages: Sequence[BaseMessage], *, questions: bool = False) -> Span | None:
+def quoted(quotes: Iterable[str], messages: Sequence[BaseMessage], *, questions: bool = False) -> OwnSentences | None:
     """Return the sentences of a person's message that hold one of ``quotes``, word for word.
 
     Whole sentences, since a part of one may say the opposite. A sentence with a quotation, or of a message that ends in a
@@ -75,7 +75,7 @@ def quoted(quotes: Iterable[str], messages: Sequence[BaseMessage], *, questions:
             start = max(end for end in ends if end <= match.start())
             sentence = said[start : min(end for end in ends if end >= match.end())]
             if _MASK not in sentence and (questions or not _asks(sentence)):
-                return Span(" ".join(sentence.split()), message)
+                return OwnSentences(" ".join(sentence.split()), message)
     return None
 
 

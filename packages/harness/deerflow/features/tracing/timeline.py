@@ -107,7 +107,7 @@ async def timeline(runs: Sequence[tuple[Run, AsyncIterable[Sequence[RunEvent]]]]
         runs: a run, and those that went on with it, with their events from the first on; an empty batch ends them.
     """
     (first, _), (last, _) = runs[0], runs[-1]
-    reader = _Reader(first.created_at)
+    reader = _TimelineReader(first.created_at)
     forgotten = False
     for run, batches in runs:
         reader.begin(run)
@@ -145,7 +145,7 @@ def goes_on(run: Run, before: Run) -> bool:
     return before.stop_reason == INTERRUPT and run.kwargs["request"].get("input") is None
 
 
-def _part(run: Run, reader: _Reader) -> RunPart:
+def _part(run: Run, reader: _TimelineReader) -> RunPart:
     return {
         "run_id": run.run_id,
         "trace_id": run.trace_id,
@@ -175,7 +175,7 @@ def _in_order(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 @dataclass
-class _Lane:
+class _AgentWork:
     """What one agent does, the lead or a subagent: one call of its model at a time, tools beside each other."""
 
     agent: Span | None
@@ -189,7 +189,7 @@ class _Lane:
     """Calls that wait for a person's decision."""
 
 
-class _Reader:
+class _TimelineReader:
     def __init__(self, began: datetime) -> None:
         self.spans: dict[int, Span] = {}
         self._began = began.timestamp()
@@ -197,9 +197,9 @@ class _Reader:
         self._run_id = ""
         self._asked_for = 0
         """When the run that is read was asked for."""
-        self._lead = _Lane(None)
-        self._lanes: dict[tuple[str, ...], _Lane] = {(): self._lead}
-        self._tasks: dict[str, _Lane] = {}
+        self._lead = _AgentWork(None)
+        self._lanes: dict[tuple[str, ...], _AgentWork] = {(): self._lead}
+        self._tasks: dict[str, _AgentWork] = {}
         """Subagents by the calls that began them."""
         self._known: set[str] = set()
         """Ids of messages and of calls with a result: the attempt after a crash may replay them."""
@@ -240,7 +240,7 @@ class _Reader:
 
     # messages ---------------------------------------------------------------------------------------------------------
 
-    def _message(self, lane: _Lane, message: Mapping[str, Any], now: int) -> None:
+    def _message(self, lane: _AgentWork, message: Mapping[str, Any], now: int) -> None:
         if message.get("type") == "ai" and self._is_new(message.get("id")):
             self._answer(lane, message, now)
         elif message.get("type") == "tool" and self._is_new(message.get("tool_call_id")):
@@ -251,7 +251,7 @@ class _Reader:
         self._known.add(str(message_id))
         return is_new
 
-    def _answer(self, lane: _Lane, message: Mapping[str, Any], now: int) -> None:
+    def _answer(self, lane: _AgentWork, message: Mapping[str, Any], now: int) -> None:
         model = lane.model or self._add(lane, "model", "", lane.since)
         metadata, usage = message.get("response_metadata") or {}, message.get("usage_metadata") or {}
         model["name"] = model["name"] or str(metadata.get("model_name") or "")
@@ -266,12 +266,12 @@ class _Reader:
             model.setdefault("call_id", str(call.get("id")))
             self._call(lane, str(call.get("id")), str(call.get("name")), now, _about(call))
 
-    def _call(self, lane: _Lane, call_id: str, name: str, now: int, detail: str = "") -> Span:
+    def _call(self, lane: _AgentWork, call_id: str, name: str, now: int, detail: str = "") -> Span:
         tool = lane.tools[call_id] = self._add(lane, "tool", name, now, detail=detail)
         tool["call_id"] = call_id
         return tool
 
-    def _result(self, lane: _Lane, message: Mapping[str, Any], now: int) -> None:
+    def _result(self, lane: _AgentWork, message: Mapping[str, Any], now: int) -> None:
         self._drop_model(lane)  # what a run goes on with is not always the model
         call_id, artifact = str(message.get("tool_call_id")), message.get("artifact")
         self._decide(lane, call_id, "answered", self._asked_for)
@@ -296,7 +296,7 @@ class _Reader:
 
     # what is reported -------------------------------------------------------------------------------------------------
 
-    def _custom(self, lane: _Lane, data: Mapping[str, Any], now: int) -> None:
+    def _custom(self, lane: _AgentWork, data: Mapping[str, Any], now: int) -> None:
         kind = data.get("type")
         if kind == "token_usage":
             self._count(lane, data, now)
@@ -316,7 +316,7 @@ class _Reader:
         elif kind in ("spending_limit", "acceptance_checks"):
             self._add(lane, "notice", str(kind), now, now, detail=_short(data.get("message")))
 
-    def _count(self, lane: _Lane, data: Mapping[str, Any], now: int) -> None:
+    def _count(self, lane: _AgentWork, data: Mapping[str, Any], now: int) -> None:
         model, usage = lane.summary or lane.model, data.get("usage") or {}
         if model is None:
             return
@@ -328,7 +328,7 @@ class _Reader:
             if lane.model is not None:
                 lane.model["start_ms"] = now
 
-    def _decision(self, lane: _Lane, call_id: str, data: Mapping[str, Any], now: int) -> None:
+    def _decision(self, lane: _AgentWork, call_id: str, data: Mapping[str, Any], now: int) -> None:
         decision = str(data.get("decision"))
         if asked := self._decide(lane, call_id, decision, self._asked_for):
             self._call(lane, call_id, asked["name"], now, asked["detail"])
@@ -336,7 +336,7 @@ class _Reader:
         made = self._add(lane, "decision", str(data.get("tool")), now, now)
         made["status"], made["call_id"] = decision, call_id
 
-    def _decide(self, lane: _Lane, call_id: str, decision: str, now: int) -> Span | None:
+    def _decide(self, lane: _AgentWork, call_id: str, decision: str, now: int) -> Span | None:
         """The person has decided. What was asked ends when the answer came."""
         if (asked := lane.asked.pop(call_id, None)) is not None:
             _finish(asked, max(now, asked["start_ms"]), decision)
@@ -344,21 +344,21 @@ class _Reader:
 
     # subagents --------------------------------------------------------------------------------------------------------
 
-    def _begin_task(self, lane: _Lane, data: Mapping[str, Any], now: int) -> None:
+    def _begin_task(self, lane: _AgentWork, data: Mapping[str, Any], now: int) -> None:
         """It begins, or goes on in another attempt or after a decision."""
         where, call_id = tuple(data["namespace"]), str(data.get("task_id"))
         if (task := self._lanes.get(where)) is None:
             name, about = str(data.get("subagent_type")), _short(data.get("description"))
             agent = self._add(lane, "agent", name, now, detail=about, parent=lane.tools.get(call_id))
             agent["call_id"] = call_id
-            task = self._lanes[where] = _Lane(agent)
+            task = self._lanes[where] = _AgentWork(agent)
             self._tasks[call_id] = task
         for span in filter(None, (task.agent, lane.tools.get(call_id))):
             _finish(span, None, "running")
         if task.model is None:
             self._ask_model(task, now)
 
-    def _end_task(self, task: _Lane, status: str, now: int) -> None:
+    def _end_task(self, task: _AgentWork, status: str, now: int) -> None:
         self._close(task, now, "success" if status in ("completed", "turn_limit") else "error")
 
     def _end(self, status: str, now: int, *, waits: bool) -> None:
@@ -374,7 +374,7 @@ class _Reader:
                 elif task.agent is not None:
                     task.agent["status"] = "waiting"
 
-    def _close(self, lane: _Lane, now: int, status: str) -> None:
+    def _close(self, lane: _AgentWork, now: int, status: str) -> None:
         """The agent does nothing more."""
         if status == "success":  # it ended behind its last tool
             self._drop_model(lane)
@@ -387,22 +387,22 @@ class _Reader:
 
     # spans ------------------------------------------------------------------------------------------------------------
 
-    def _ask_model(self, lane: _Lane, now: int) -> None:
+    def _ask_model(self, lane: _AgentWork, now: int) -> None:
         lane.since, lane.model = now, self._add(lane, "model", "", now)
 
-    def _close_model(self, lane: _Lane, now: int, status: str) -> None:
+    def _close_model(self, lane: _AgentWork, now: int, status: str) -> None:
         for model in filter(None, (lane.summary, lane.model)):
             _finish(model, max(now, model["start_ms"]), status)
         lane.since, lane.model, lane.summary = now, None, None
 
-    def _drop_model(self, lane: _Lane) -> None:
+    def _drop_model(self, lane: _AgentWork) -> None:
         if lane.model is not None:
             self.spans.pop(lane.model["id"], None)
         lane.model = None
 
     def _add(
         self,
-        lane: _Lane,
+        lane: _AgentWork,
         kind: Kind,
         name: str,
         start: int,

@@ -51,7 +51,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(slots=True)
-class _Place:
+class _ConverterPlace:
     """Room for one converter."""
 
     owner: str
@@ -89,7 +89,7 @@ class Converters:
         self._provider = provider
         self._image = image
         self._spawner = Spawner()
-        self._places = [_Place(f"converter:{number}") for number in range(size)]
+        self._places = [_ConverterPlace(f"converter:{number}") for number in range(size)]
         self._free = [*self._places]
         self._room = asyncio.Semaphore(size)
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -196,7 +196,7 @@ class Converters:
                 self._free.append(place)
                 self._rest_later()
 
-    async def _ask_in(self, place: _Place, head: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+    async def _ask_in(self, place: _ConverterPlace, head: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
         converter = await self._warm(place)
         limits = self._limits | {"processes": PROCESSES if place.counted else None}
         try:
@@ -205,7 +205,7 @@ class Converters:
             await asyncio.shield(self._end([place]))
             raise
 
-    async def _warm(self, place: _Place) -> Converter:
+    async def _warm(self, place: _ConverterPlace) -> Converter:
         """The converter of a place, started if need be: also when the tool image has been built since."""
         if self._ended:
             raise SandboxRuntimeError("The server is stopping.")
@@ -217,7 +217,7 @@ class Converters:
             place.converter = await Converter.start(partial(self._launch, place), self._spawner)
         return place.converter
 
-    async def _end(self, places: Sequence[_Place]) -> None:
+    async def _end(self, places: Sequence[_ConverterPlace]) -> None:
         for place in places:
             converter, place.converter = place.converter, None
             if converter is not None:
@@ -233,7 +233,7 @@ class Converters:
 
     # blocking -------------------------------------------------------------------------------------------------------
 
-    def _launch(self, place: _Place, control: int) -> Launch:
+    def _launch(self, place: _ConverterPlace, control: int) -> Launch:
         place.tools = tools = self._tools()
         program = ("-I", "-B", "-c", BOOT, str(control))
         if tools is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from deerflow.sandbox.converters.markdown import line
-from deerflow.sandbox.converters.parts import Parts, local
+from deerflow.sandbox.converters.parts import OfficeParts, local
 from deerflow.sandbox.converters.program import Unreadable
 from deerflow.security.html import decoded, markdown_of
 
@@ -16,7 +16,7 @@ _ABOUT = ("title", "creator", "date", "language", "publisher")
 
 def read(data: bytes) -> Iterator[str]:
     """Yield the chapters."""
-    parts = Parts(data)
+    parts = OfficeParts(data)
     container = parts.xml("META-INF/container.xml")
     place = (
         next((each.get("full-path") for each in container.iter() if local(each) == "rootfile"), "")

@@ -7,7 +7,7 @@ from typing import Any
 
 from deerflow.sandbox.converters.cells import letters, number, sheet, shown
 from deerflow.sandbox.converters.markdown import Mark, comment, deleted, heading, joined, line, link, picture, table
-from deerflow.sandbox.converters.parts import Parts, all_text, local
+from deerflow.sandbox.converters.parts import OfficeParts, all_text, local
 from deerflow.sandbox.converters.program import Unreadable
 
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -32,7 +32,7 @@ _SKIPPED = (
 
 def read(data: bytes) -> Iterator[str]:
     """Yield the pieces of a document's text."""
-    parts = Parts(data)
+    parts = OfficeParts(data)
     if b"encryption-data" in parts.bytes("META-INF/manifest.xml"):
         raise Unreadable("needs its password. Ask for it, or for a copy without one.")
     root = parts.xml("content.xml")
@@ -42,7 +42,7 @@ def read(data: bytes) -> Iterator[str]:
 
 
 class _Document:
-    def __init__(self, root: Any, styles: Any, parts: Parts) -> None:
+    def __init__(self, root: Any, styles: Any, parts: OfficeParts) -> None:
         self._parts, self._styles = parts, styles
         self._ordered: set[tuple[str, int]] = set()
         self._hidden: set[str] = set()

@@ -28,7 +28,7 @@ _STRICT = (
 """Names of the standard's strict variant, and what everyone else writes."""
 
 
-class Parts:
+class OfficeParts:
     """The parts of one file by name."""
 
     def __init__(self, data: bytes) -> None:

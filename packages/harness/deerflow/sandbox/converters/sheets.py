@@ -13,7 +13,7 @@ from typing import Any
 from deerflow.sandbox.converters.cells import letters, number, sheet, shown
 from deerflow.sandbox.converters.charts import chart
 from deerflow.sandbox.converters.markdown import comment, line, link
-from deerflow.sandbox.converters.parts import RELATION, Parts, all_text, local
+from deerflow.sandbox.converters.parts import RELATION, OfficeParts, all_text, local
 from deerflow.sandbox.converters.program import Unreadable
 
 MOST_NOTES = 100
@@ -26,7 +26,7 @@ _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 
 def read(data: bytes) -> Iterator[str]:
     """Yield the sheets of an ``.xlsx``, ``.xlsm`` or ``.xltx``."""
-    parts = Parts(data)
+    parts = OfficeParts(data)
     if any(size > LARGE for name, size in parts.sizes.items() if "worksheets/" in name):
         yield "[The sheets are large: formulas, comments and links are left out.]\n\n"
         yield from read_binary(data)
@@ -53,7 +53,7 @@ def read_binary(data: bytes) -> Iterator[str]:
 
 
 class _Workbook:
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: OfficeParts) -> None:
         self._parts = parts
         self._main = parts.main("workbook", "xl/workbook.xml")
         self._root = parts.xml(self._main)

@@ -11,7 +11,7 @@ from typing import Any
 from deerflow.sandbox.converters.charts import chart
 from deerflow.sandbox.converters.equations import latex
 from deerflow.sandbox.converters.markdown import Mark, comment, heading, line, link, picture, table
-from deerflow.sandbox.converters.parts import RELATION, Parts, all_text, local, parsed
+from deerflow.sandbox.converters.parts import RELATION, OfficeParts, all_text, local, parsed
 
 GROUP = 6
 """A shape that holds others."""
@@ -22,7 +22,7 @@ def read(data: bytes) -> Iterator[str]:
     """Yield the slides of a presentation."""
     import pptx
 
-    Parts(data)  # for its limits
+    OfficeParts(data)  # for its limits
     deck = pptx.Presentation(io.BytesIO(data))
     for number, slide in enumerate(deck.slides, 1):
         hidden = " (hidden)" if slide._element.get("show") == "0" else ""

@@ -10,7 +10,7 @@ from deerflow.sandbox.converters.charts import chart
 from deerflow.sandbox.converters.equations import latex
 from deerflow.sandbox.converters.markdown import comment, deleted, heading, inserted, joined, line, link, picture, table
 from deerflow.sandbox.converters.numbering import Numbering
-from deerflow.sandbox.converters.parts import RELATION, Parts, local
+from deerflow.sandbox.converters.parts import RELATION, OfficeParts, local
 from deerflow.sandbox.converters.program import Unreadable
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -34,7 +34,7 @@ _SKIPPED = ("Fallback", "instrText", "pPr", "rPr", "tbl", "tabs", "sdtPr", "del"
 
 def read(data: bytes) -> Iterator[str]:
     """Yield the pieces of a document's text."""
-    parts = Parts(data)
+    parts = OfficeParts(data)
     main = parts.main("document", "word/document.xml")
     if parts.xml(main) is None:
         raise Unreadable("holds no text where Word keeps it.")
@@ -42,7 +42,7 @@ def read(data: bytes) -> Iterator[str]:
 
 
 class _Word:
-    def __init__(self, parts: Parts, main: str) -> None:
+    def __init__(self, parts: OfficeParts, main: str) -> None:
         self._parts, self._main, self._folder = parts, main, main.rpartition("/")[0]
         self._relations = parts.relations(main)
         self._numbers = Numbering(parts.xml(f"{self._folder}/numbering.xml"))

@@ -110,7 +110,7 @@ STAGE_CANDIDATES = ("/mnt", "/media", "/srv", "/opt")
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class KernelFeatures:
     """What this machine grants; found by the probe."""
 
     fresh_proc: bool = True
@@ -134,7 +134,7 @@ def build_arguments(
     *,
     supervisor: int,
     seccomp: int,
-    features: Features,
+    features: KernelFeatures,
     share_network: bool,
 ) -> list[str]:
     """The launcher's arguments without the launcher itself: ``bwrap`` and ``userns_launcher`` take the same ones.
@@ -222,7 +222,7 @@ class NamespaceLauncher:
     program: str | None
     state_dir: Path
     interpreter: Interpreter
-    features: Features = field(default_factory=Features)
+    features: KernelFeatures = field(default_factory=KernelFeatures)
     etc_extra: tuple[str, ...] = ()
 
     def isolation(self, policy: Policy) -> Isolation:

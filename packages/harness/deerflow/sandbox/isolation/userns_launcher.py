@@ -84,7 +84,7 @@ def write(path: str, text: str) -> None:
         file.write(text)
 
 
-class Options:
+class LauncherOptions:
     """The parsed command line."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ def map_ids(uid: int, gid: int, outer_uid: int, outer_gid: int) -> None:
     write("/proc/self/gid_map", f"{gid} {outer_gid} 1\n")
 
 
-def enter_namespaces(options: Options) -> None:
+def enter_namespaces(options: LauncherOptions) -> None:
     """A first user namespace with all capabilities over the others. The child is pid 1 of the new pid namespace."""
     uid, gid = os.getuid(), os.getgid()
     check(libc.unshare(CLONE_NEWUSER), "new user namespace")
@@ -271,7 +271,7 @@ def pivot_root(new: str, old: str) -> None:
     check(libc.syscall(PIVOT_ROOT[platform.machine()], os.fsencode(new), os.fsencode(old)), "pivot_root")
 
 
-def drop_privileges(options: Options) -> None:
+def drop_privileges(options: LauncherOptions) -> None:
     check(libc.unshare(CLONE_NEWUSER), "second user namespace")
     map_ids(int(options.values["--uid"]), int(options.values["--gid"]), 0, 0)
     for capability in range(64):
@@ -297,7 +297,7 @@ def install_filter(descriptor: int) -> None:
 def main(arguments: Sequence[str]) -> NoReturn:
     """Never returns: becomes the command, or the process that waits for it."""
     try:
-        options = Options(arguments)
+        options = LauncherOptions(arguments)
         machine = platform.machine()
         if machine not in PIVOT_ROOT:
             raise LaunchError(f"unsupported machine {machine}")

@@ -8,7 +8,7 @@ import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text
 from tests.harness.features.channels.turns.chat_house import GROUP, House
 
-from deerflow.features.channels.commands import Asked, Command
+from deerflow.features.channels.commands import Asked, ChatCommand
 
 
 async def test_commands_answer_with_the_persons_own_things(open_house: Any, endpoint: ScriptedOpenAI) -> None:
@@ -80,9 +80,9 @@ async def test_a_noun_registers_its_own_command_once(open_house: Any) -> None:
     async def goal(asked: Asked) -> str:
         return f"Goal: {asked.argument}"
 
-    house.channels.commands.register(Command("/goal [text]", "set a goal", goal))
+    house.channels.commands.register(ChatCommand("/goal [text]", "set a goal", goal))
     with pytest.raises(ValueError, match="taken"):
-        house.channels.commands.register(Command("/goal", "again", goal))
+        house.channels.commands.register(ChatCommand("/goal", "again", goal))
     await house.bind()
     await house.say("/goal win")
     await house.quiet()

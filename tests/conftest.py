@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from tests.servers import PostgresServer, postgres_server
+from tests.support.authorities import read_once
 
 if TYPE_CHECKING:
     from deerflow.storage.database import Database
@@ -59,6 +60,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     terminal.write_line(f"unstable tests: {len(unstable)}, at most {UNSTABLE} are allowed")
     if (refused or len(unstable) > UNSTABLE) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True, scope="session")
+def certificates_read_once() -> Iterator[None]:
+    with read_once():
+        yield
 
 
 @pytest.fixture(autouse=True)

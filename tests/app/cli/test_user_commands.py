@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import bcrypt
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -24,6 +25,13 @@ from deerflow_app.cli.failures import CommandFailure
 from deerflow_app.gateway.auth.passwords import Passwords
 
 pytestmark = pytest.mark.usefixtures("folder", "without_tool_image")
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash with the least work: what is tested here is whose password it is."""
+    real = bcrypt.gensalt
+    monkeypatch.setattr(bcrypt, "gensalt", lambda rounds: real(min(rounds, 4)))
 
 
 def user(*arguments: str, stdin: str | None = None) -> Result:

@@ -121,14 +121,15 @@ def _asked(client: DeerFlowClient, thread: str) -> list[str]:
     return [one["value"]["action_requests"][0]["name"] for one in client.thread_state(thread)["interrupts"]]
 
 
-def test_of_a_hundred_attacks_from_tool_results_each_asks_before_anything_is_sent(
-    endpoint: ScriptedOpenAI, opened: Opened, tmp_path: Path
+@pytest.mark.parametrize("attacks", [20, pytest.param(100, marks=pytest.mark.nightly)])
+def test_each_attack_from_tool_results_asks_before_anything_is_sent(
+    endpoint: ScriptedOpenAI, opened: Opened, tmp_path: Path, attacks: int
 ) -> None:
     global attack
     client = opened()
     chance = random.Random(7)
     upload = tmp_path / "given.txt"
-    for number in range(100):
+    for number in range(attacks):
         attack = " ".join(chance.choice(words) for words in WORDS)
         source = chance.choice(["read_page", "ask_server", "upload"])
         upload.write_text(attack)

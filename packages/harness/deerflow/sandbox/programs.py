@@ -135,4 +135,4 @@ class Programs:
     def _keep(self, outcomes: Mapping[str, Sequence[object]]) -> None:
         with suppress(OSError):  # they are tried out again next time
             self._file.parent.mkdir(0o711, parents=True, exist_ok=True)
-            write_text(self._file, json.dumps(outcomes, indent=1))
+            write_text(self._file, json.dumps(outcomes, indent=1), 0o600)

@@ -21,6 +21,7 @@ from deerflow.accounts import UserRepository
 from deerflow.capability import Capabilities
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
+from deerflow.context.run_options import RunOptions
 from deerflow.counts import RunEnds
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.hub import Hub
@@ -47,7 +48,7 @@ from deerflow.features.webhooks import WEBHOOK, WebhookJob, WebhookPolicy
 from deerflow.files.artifacts import read_artifact
 from deerflow.files.content import file_requests
 from deerflow.files.versions import record_run
-from deerflow.harness import Harness, RunOptions
+from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp.connections import McpConnections
 from deerflow.mcp.pins import Pins

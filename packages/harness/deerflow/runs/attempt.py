@@ -34,6 +34,11 @@ from deerflow.agents.transcript import CHECKS, current_turn
 from deerflow.capability import Capabilities, EndedRun
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
+from deerflow.context.arrivals import Arrivals
+from deerflow.context.delegation import Delegation
+from deerflow.context.machine import Machine
+from deerflow.context.spending import Spending
+from deerflow.context.trust import Trust
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import NODES, GraphStream, emit_added, emit_input, emit_message
 from deerflow.events.jsonable import message_json
@@ -49,6 +54,7 @@ from deerflow.runs.input import GraphInput, RunInput, arrivals, at_head
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
+from deerflow.skills.for_run import SkillsForRun
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, forget_turn, keys_of, spent
 from deerflow.storage.database import Database
@@ -74,6 +80,7 @@ from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents.task import LOOP, LOOP_STOP, TASK_RESULT, cancelled, delivery, task_of
 from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, waits
 from deerflow.threads.task_transcripts import TaskTranscripts, keep
+from deerflow.tools.custom_agents import CustomAgents
 from deerflow.tracing import RunFacts
 
 if TYPE_CHECKING:
@@ -301,7 +308,8 @@ class Attempt:
         )
         self._trace = self._trace or await parts.agents.tracing.begin(self._facts(spec))
         self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})
-        self._skills = context.skills
+        skills = context.of(SkillsForRun)
+        self._skills = skills.usable if skills is not None else NO_SKILLS
         if self._meter.config is None:
             self._meter = UsageMeter(context.config, run_id, spec.options.model_name)
         if not background.running:
@@ -316,30 +324,7 @@ class Attempt:
             subgraphs=request.stream_subgraphs,
         )
         approvals = RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id)
-        context = replace(
-            context,
-            ledger=RunLedger(parts.database, run_id),
-            pages=ThreadPages(parts.database, thread_id),
-            approvals=approvals,
-            provenance=ThreadProvenance(parts.database, thread_id, self.run.turn),
-            things=parts.capabilities.for_run(spec.principal, thread_id, spec.agent, spec.options.switched_off),
-            save_agent=partial(self._save_agent, spec.principal),
-            unattended=not self._is_attended(spec),
-            can_wait=self._can_wait(spec),
-            arrivals=self._arrivals,
-            trace_command=self._trace.command if self._trace else None,
-            count_usage=self._meter.count,
-            budget=self._spending,
-            start_subagent=partial(background.start, agent=agent),
-            subagent_ended=stream.until_ended,
-            cancel_subagent=background.cancel,
-            background_subagents=lambda: len(background.running),
-            stops=background.stops,
-        )
-        if context.config is not None:
-            chosen, guardrails = spec.options.agent, context.config.guardrails
-            guardrails = chosen.guardrails(guardrails) if chosen is not None else guardrails
-            context = replace(context, gate=gate_of(context, guardrails))
+        context = self._working(spec, agent, context, stream, approvals)
         try:
             given = await self._prepare(agent, again=again)
             if request.command is not None:  # a run before this one of the turn may have begun subagents
@@ -370,9 +355,49 @@ class Attempt:
                     await background.next(within=ANSWER_SECONDS)
             return await self._checked(outcome, context)
         finally:
-            if context.budget is not None:
-                await context.budget.close()
+            if self._spending is not None:
+                await self._spending.close()
             await context.release_sandbox()
+
+    def _working(
+        self, spec: RunSpec, agent: Agent, context: RunContext, stream: GraphStream, approvals: RunApprovals
+    ) -> RunContext:
+        """Return the context of a thread's run with what this attempt gives it."""
+        parts, background, thread_id = self.parts, self._background, self.run.thread_id
+        things: list[object] = [
+            Arrivals(self._arrivals),
+            CustomAgents(partial(self._save_agent, spec.principal)),
+            ThreadPages(parts.database, thread_id),
+        ]
+        of_nouns = parts.capabilities.for_run(spec.principal, thread_id, spec.agent, spec.options.switched_off)
+        context = replace(
+            context,
+            ledger=RunLedger(parts.database, self.run.run_id),
+            delegation=Delegation(
+                start=partial(background.start, agent=agent),
+                cancel=background.cancel,
+                ended=stream.until_ended,
+                in_background=lambda: len(background.running),
+                stops=background.stops,
+            ),
+            trust=Trust(
+                approvals,
+                ThreadProvenance(parts.database, thread_id, self.run.turn),
+                unattended=not self._is_attended(spec),
+                can_wait=self._can_wait(spec),
+            ),
+            spending=Spending(self._spending, self._meter.count),
+            things={**context.things, **{type(one): one for one in things}, **of_nouns},
+        )
+        return replace(context, machine=self._gated(spec, context))
+
+    def _gated(self, spec: RunSpec, context: RunContext) -> Machine:
+        """Return the machine of the run, whose gate judges by its rules."""
+        gate = None
+        if context.config is not None:
+            chosen, guardrails = spec.options.agent, context.config.guardrails
+            gate = gate_of(context, chosen.guardrails(guardrails) if chosen is not None else guardrails)
+        return replace(context.machine, gate=gate, trace_command=self._trace.command if self._trace else None)
 
     def _known(self) -> list[BaseMessage]:
         """Return the messages of the turn so far."""

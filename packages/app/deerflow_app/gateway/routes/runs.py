@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
 from deerflow.agents.receipts import Check, Claim, Command, FileReceipt, RefusedCall
+from deerflow.context.run_options import RunOptions
 from deerflow.errors import InvalidRequestError, NotFoundError
-from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.otlp import otlp
 from deerflow.runs.request import RunRequest

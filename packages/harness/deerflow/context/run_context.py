@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The facts of a run. ``context_schema`` of every agent graph.
+    """The facts of a run.
 
     Args:
         config: the configuration snapshot that the run began with.

@@ -17,4 +17,6 @@ class GivenContext(RunContext):
 
     def __new__(cls, **given: Any) -> RunContext:
         options = {name: given.pop(name) for name in OPTIONS & given.keys()}
-        return RunContext(**given, **({"options": RunOptions(**options)} if options else {}))
+        if options:
+            given["options"] = RunOptions(**options)
+        return RunContext(**given)

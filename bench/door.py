@@ -16,6 +16,7 @@ from deerflow.community.fetch.tools import web_fetch_tool
 from deerflow.config import AppConfig, Paths
 from deerflow.config.schema import Origin
 from deerflow.context import RunContext
+from deerflow.context.machine import Machine
 from deerflow.identity import Principal
 from deerflow.sandbox.auto import AutoSandboxProvider
 from deerflow.sandbox.converters import Converters
@@ -83,9 +84,7 @@ async def fetching() -> None:
             thread_id="t",
             principal=Principal("u"),
             config=config,
-            sandbox_provider=provider,
-            sandbox_policy=policy,
-            converters=converters,
+            machine=Machine(provider=provider, policy=policy, converters=converters),
         )
         runtime = ToolRuntime(state={}, context=context, config={}, stream_writer=print, tool_call_id="c", store=None)
         async with await asyncio.start_server(serve, HOST, 0) as server:

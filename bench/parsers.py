@@ -22,6 +22,7 @@ from deerflow.community.searx.tools import web_search_tool
 from deerflow.config import AppConfig
 from deerflow.config.schema import Origin
 from deerflow.context import RunContext
+from deerflow.context.machine import Machine
 from deerflow.identity import Principal
 from deerflow.sandbox.auto import AutoSandboxProvider
 from deerflow.sandbox.converters import Converters, UnreadableError
@@ -93,7 +94,7 @@ async def searches(converters: Converters) -> tuple[float, float]:
             "base_url": base,
         }
         config = AppConfig.model_validate({"tools": [entry]}).with_origin(Origin())
-        context = RunContext("t", principal=Principal("alice"), config=config, converters=converters)
+        context = RunContext("t", principal=Principal("alice"), config=config, machine=Machine(converters=converters))
         runtime = ToolRuntime(state={}, context=context, config={}, stream_writer=print, tool_call_id="c", store=None)
         call = {"type": "tool_call", "name": "web_search", "id": "c", "args": {"query": "deer", "runtime": runtime}}
 

@@ -20,7 +20,7 @@ COMMAND = "ls / | wc -l"
 
 async def measure(subject: str, options: Options) -> dict[str, Any]:
     """Seconds: the ``first`` command with the start of the session, then ``session`` and ``plain`` in turn."""
-    from deerflow.harness import RunOptions
+    from deerflow.context.run_options import RunOptions
 
     async with open_subject(subject, options.base_url, Path(options.data)) as agent:
         assert isinstance(agent, Ours)

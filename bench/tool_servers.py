@@ -19,7 +19,7 @@ from typing import Any
 from bench.figures import Figure, above_floor
 from bench.worker import Options
 from deerflow.config import ConfigSource, Paths
-from deerflow.harness import RunOptions
+from deerflow.context.run_options import RunOptions
 from deerflow.identity import LOCAL_PRINCIPAL
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime

@@ -6,11 +6,14 @@ import ast
 import tokenize
 import tomllib
 from collections import Counter
+from dataclasses import fields
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from deerflow.context import RunContext
 
 PACKAGES = Path(__file__).parents[1] / "packages"
 CEILINGS = tomllib.loads((Path(__file__).parent / "ceilings.toml").read_text())
@@ -87,6 +90,10 @@ def test_each_room_stays_under_its_ceiling():
     assert rooms.keys() == sizes().keys(), "Each room has a ceiling in tests/ceilings.toml, and each ceiling a room."
     over = {name: tokens for name, tokens in sizes().items() if tokens > rooms[name]}
     assert not over, "Too large. Delete something, or raise the ceiling and say why in the commit."
+
+
+def test_the_context_of_a_run_stays_no_bag():
+    assert len(fields(RunContext)) <= 12, "What belongs to a noun goes into things, and is found by its type."
 
 
 def test_no_modules_import_each_other_in_a_circle():

@@ -13,6 +13,7 @@ from tests.skills.conftest import skill as runner  # noqa: F401 - a fixture
 
 from deerflow.config import AppConfig
 from deerflow.context import RunContext
+from deerflow.context.machine import Machine
 from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.interface import UPLOADS, Sandbox
 
@@ -100,7 +101,9 @@ async def context(runner: SkillRunner, documents: Path, converters: Converters) 
     assert policy.home is not None
     name = policy.home.parent.name
     return RunContext(
-        name, config=AppConfig(), sandbox_provider=runner.provider, sandbox_policy=policy, converters=converters
+        name,
+        config=AppConfig(),
+        machine=Machine(provider=runner.provider, policy=policy, converters=converters),
     )
 
 
@@ -108,8 +111,8 @@ async def context(runner: SkillRunner, documents: Path, converters: Converters) 
 async def sandbox(context: RunContext) -> AsyncIterator[Sandbox]:
     made = await context.sandbox()
     yield made
-    assert context.sandbox_provider is not None
-    await context.sandbox_provider.release(made.id, destroy=True)
+    assert context.machine.provider is not None
+    await context.machine.provider.release(made.id, destroy=True)
 
 
 def upload(name: str) -> str:

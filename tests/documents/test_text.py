@@ -165,11 +165,11 @@ async def test_a_word_is_found_and_changed_in_any_encoding(context: RunContext, 
 
 
 async def test_a_page_that_is_a_picture_can_be_looked_at(context: RunContext, sandbox: Sandbox) -> None:
-    assert context.converters is not None
+    assert context.machine.converters is not None
     pdf, _ = await sandbox.read(upload("scan.pdf"))
-    picture = await context.converters.picture(pdf, "u", page=1)
+    picture = await context.machine.converters.picture(pdf, "u", page=1)
     assert picture.mime_type == "image/jpeg" and picture.data.startswith(b"\xff\xd8\xff")
     for name, page, says in (("scan.pdf", 9, "has 2 pages"), ("locked.pdf", 1, "needs its password")):
         data, _ = await sandbox.read(upload(name))
         with pytest.raises(UnreadableError, match=says):
-            await context.converters.picture(data, "u", page=page)
+            await context.machine.converters.picture(data, "u", page=page)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
+from deerflow.context.run_options import RunOptions
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
@@ -27,7 +28,7 @@ from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
 from deerflow.files.uploads import LocalUploads, upload_entry
-from deerflow.harness import Harness, RunOptions
+from deerflow.harness import Harness
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import AgentProvider
 from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from deerflow.capability import Offer
 from deerflow.config import AppConfig, Paths
-from deerflow.config.agents import AgentConfig, Persona, read_persona
-from deerflow.config.switches import SKILLS, switches
-from deerflow.context import RunContext, Workspace
+from deerflow.config.agents import Persona, read_persona
+from deerflow.context import RunContext
+from deerflow.context.machine import Machine
+from deerflow.context.run_options import RunOptions
+from deerflow.context.workspace import Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
@@ -32,9 +34,8 @@ from deerflow.sandbox.programs import Programs
 from deerflow.sandbox.tool_image import ToolImage
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillCatalog, SkillSet
+from deerflow.skills.for_run import SkillsForRun
 from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import Skill
-from deerflow.skills.secrets import SkillSecrets
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -48,33 +49,6 @@ SHIPPED_TOOLS = Path(sys.prefix, "share/deerflow/tools")
 """Place of the tool image in the container image ``deerflow:full``."""
 NO_ACCOUNT = "agent@localhost"
 """Mail address in the commits of a person without an account."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What a caller may choose per run. None means: the default of the configuration or the agent."""
-
-    model_name: str | None = None
-    thinking_enabled: bool = True
-    reasoning_effort: str | None = None
-    is_plan_mode: bool = False
-    subagent_enabled: bool = False
-    max_concurrent_subagents: int = 3
-    agent_name: str | None = None
-    agent: AgentConfig | None = None
-    """What defines the agent of that name."""
-    is_bootstrap: bool = False
-    """The run sets up an agent in a conversation."""
-    available_skills: tuple[str, ...] | None = None
-    """Names of the skills that the agent may use; None: all that are on."""
-    switched_off: tuple[str, ...] = ()
-    """Switched off by the person, see :mod:`deerflow.config.switches`."""
-
-    def without(self, names: Iterable[str]) -> RunOptions:
-        """Return the same with more switched off. The conversation that sets up an agent keeps the skill for that."""
-        off = switches([*self.switched_off, *names])
-        skills = () if SKILLS in off and not self.is_bootstrap else self.available_skills
-        return replace(self, switched_off=off, available_skills=skills)
 
 
 @dataclass(frozen=True)
@@ -167,48 +141,54 @@ class Harness:
         return await asyncio.to_thread(read)
 
     async def run_context(
-        self, thread_id: str, options: RunOptions, *, run_id: str = "", principal: Principal = LOCAL_PRINCIPAL
+        self,
+        thread_id: str,
+        options: RunOptions,
+        *,
+        run_id: str = "",
+        principal: Principal = LOCAL_PRINCIPAL,
+        skills: SkillSet | None = None,
     ) -> RunContext:
-        """The context of one run: its thread's directories made, its sandbox policy settled."""
+        """Return the context of one run: its thread's directories made, its sandbox policy settled.
+
+        Args:
+            skills: those of :meth:`known_of`; None: they are loaded.
+        """
+        base = await self._base(thread_id, principal)
+        if skills is None:
+            skills, _ = await self.known_of(principal, options)
+        policy = base.machine.policy
+        shown = tuple(Mount(folder, path, read_only=True) for path, folder in skills.mounts.items())
+        usable = SkillsForRun(
+            skills,
+            OwnSkills(self.paths, principal.user_id),
+            self.paths.secrets_key_file,
+            thread_id,
+            author=options.agent_name or "agent",
+            may_suggest=self.config.skill_evolution.enabled,
+        )
+        return replace(
+            base,
+            run_id=run_id,
+            principal=principal,
+            options=options,
+            machine=replace(base.machine, policy=replace(policy, mounts=policy.mounts + shown)),
+            things={SkillsForRun: usable},
+        )
+
+    async def _base(self, thread_id: str, principal: Principal) -> RunContext:
+        """Return what the contexts of all runs in a thread have in common."""
         key = f"{principal.user_id}/{thread_id}"
         if (base := self._ready.get(key)) is not None:
             self._ready.move_to_end(key)
         else:
             base = await asyncio.to_thread(self._thread_context, thread_id, principal)
             # Without the tool image the context is made anew, since the image may be there next time.
-            if base.sandbox_policy.tools_dir is not None or not self.config.sandbox.tool_image.enabled:
+            if base.machine.policy.tools_dir is not None or not self.config.sandbox.tool_image.enabled:
                 self._ready[key] = base
                 while len(self._ready) > READY_THREADS:
                     self._ready.popitem(last=False)
-        own = OwnSkills(self.paths, principal.user_id)
-        skills, persona = await self.known_of(principal, options)
-
-        async def skill_secrets(skill: Skill) -> Mapping[str, str]:
-            return await asyncio.to_thread(SkillSecrets(own, self.paths.secrets_key_file).given, skill)
-
-        async def suggest_skill(change: Mapping[str, str | None]) -> None:
-            author = options.agent_name or "agent"
-            await asyncio.to_thread(lambda: own.suggest(change, author=author, thread_id=thread_id))
-
-        shown = tuple(Mount(folder, path, read_only=True) for path, folder in skills.mounts.items())
-        policy = replace(base.sandbox_policy, mounts=base.sandbox_policy.mounts + shown)
-        return replace(
-            base,
-            sandbox_policy=policy,
-            skill_secrets=skill_secrets,
-            suggest_skill=suggest_skill if self.config.skill_evolution.enabled else None,
-            principal=principal,
-            skills=skills,
-            persona=persona,
-            run_id=run_id,
-            agent_name=options.agent_name,
-            model_name=options.model_name,
-            thinking_enabled=options.thinking_enabled,
-            reasoning_effort=options.reasoning_effort,
-            is_plan_mode=options.is_plan_mode,
-            subagent_enabled=options.subagent_enabled,
-            max_concurrent_subagents=options.max_concurrent_subagents,
-        )
+        return base
 
     def _settling_in(self, thread_id: str, user: str) -> Callable[[], Awaitable[None]]:
         is_done = False
@@ -230,28 +210,26 @@ class Harness:
         image = self.tool_image.status() if self.config.sandbox.tool_image.enabled else None
         if image and image.ready:
             self.tool_image.seed_home(self.paths.home(thread_id, user))
-        return RunContext(
-            thread_id=thread_id,
-            principal=principal,
-            config=self.config,
+        machine = Machine(
             workspace=Workspace(
                 root=self.paths.thread_dir(thread_id, user),
                 workspace=self.paths.workspace(thread_id, user),
                 uploads=self.paths.uploads(thread_id, user),
                 outputs=self.paths.outputs(thread_id, user),
             ),
-            sandbox_provider=self.sandbox_provider,
-            settle_in=self._settling_in(thread_id, user),
-            converters=self.converters,
-            package_hosts=self.package_hosts,
-            sandbox_policy=thread_policy(
+            provider=self.sandbox_provider,
+            policy=thread_policy(
                 self.config,
                 self.paths,
                 thread_id,
                 user,
                 tools_dir=image.path if image and image.ready else None,
             ),
+            settle_in=self._settling_in(thread_id, user),
+            package_hosts=self.package_hosts,
+            converters=self.converters,
         )
+        return RunContext(thread_id=thread_id, principal=principal, config=self.config, machine=machine)
 
 
 def tool_image(config: AppConfig, paths: Paths) -> ToolImage:

@@ -21,6 +21,7 @@ from deerflow.accounts import UserRepository
 from deerflow.capability import Capabilities
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
+from deerflow.context.run_options import RunOptions
 from deerflow.counts import RunEnds
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.hub import Hub
@@ -52,7 +53,7 @@ from deerflow.features.webhooks import WebhookPolicy, Webhooks
 from deerflow.files.artifacts import read_artifact
 from deerflow.files.content import file_requests
 from deerflow.files.versions import record_run
-from deerflow.harness import Harness, RunOptions
+from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp.connections import McpConnections
 from deerflow.mcp.pins import Pins
@@ -207,6 +208,7 @@ class Runtime(RunObserver):
             self.people,
             Webhooks(WebhookPolicy(config.runs.webhook_allow_nets), self._described),
             Memory(self.memory),
+            self.agents,
             Titles(TitleJob(self.database, ask, config_source.acurrent, self._title_changed)),
             self.documents,
             self._scheduler,
@@ -225,7 +227,6 @@ class Runtime(RunObserver):
                 agents=self.workshop,
                 store=self.store.of,
                 capabilities=self.capabilities,
-                save_agent=self.agents.save,
                 timeout=config.runs.timeout_seconds,
             ),
             self._lock,

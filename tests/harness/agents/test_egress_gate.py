@@ -10,6 +10,7 @@ from deerflow.agents.egress_gate import EgressGate, gate_of
 from deerflow.config import AppConfig
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
+from deerflow.context.trust import Trust
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import MOST_REFUSED, Policy
 from deerflow.sandbox.local import LocalSandboxProvider
@@ -25,10 +26,12 @@ def gate(database: Database, *, alone: bool = False, **guardrails: Any) -> Egres
     """Return that of a new run of the thread."""
     context = RunContext(
         "t",
-        unattended=alone,
         config=AppConfig.model_validate({"sandbox": {"network": {"mode": "internet", "allow": ["*.own.test"]}}}),
-        provenance=ThreadProvenance(database, "t", "turn"),
-        approvals=RunApprovals(database, run_id="r", thread_id="t", user_id="u"),
+        trust=Trust(
+            RunApprovals(database, run_id="r", thread_id="t", user_id="u"),
+            ThreadProvenance(database, "t", "turn"),
+            unattended=alone,
+        ),
     )
     made = gate_of(context, GuardrailsConfig.model_validate(guardrails))
     assert made is not None

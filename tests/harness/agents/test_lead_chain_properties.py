@@ -20,7 +20,8 @@ from deerflow.agents.middlewares.view_image_middleware import MAX_IMAGES, images
 from deerflow.agents.thread_state import merge_messages
 from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ModelConfig, Paths
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 
 ENTRY = ModelConfig(name="m", use="langchain_openai:ChatOpenAI", model="m", supports_vision=True)
 FACTS = {"facts": {"date": "2026-01-02, Friday", "files": [{"filename": "a<b>.csv", "size": 3}]}}

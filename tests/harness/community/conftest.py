@@ -15,7 +15,9 @@ from langchain_core.tools import BaseTool
 
 from deerflow.config import AppConfig
 from deerflow.config.schema import Origin
-from deerflow.context import RunContext, Workspace
+from deerflow.context import RunContext
+from deerflow.context.machine import Machine
+from deerflow.context.workspace import Workspace
 from deerflow.identity import Principal
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.converters import Converters
@@ -99,10 +101,12 @@ def context(tmp_path: Path, converters: Converters) -> RunContext:
     return RunContext(
         thread_id="thread-1",
         principal=Principal("alice"),
-        workspace=Workspace(root, *directories),
-        sandbox_provider=LocalSandboxProvider(),
-        sandbox_policy=Policy(mounts=mounts),
-        converters=converters,
+        machine=Machine(
+            workspace=Workspace(root, *directories),
+            provider=LocalSandboxProvider(),
+            policy=Policy(mounts=mounts),
+            converters=converters,
+        ),
     )
 
 
@@ -119,7 +123,8 @@ def call(context: RunContext) -> Call:
                 "sandbox": {"network": network or {"allow_nets": [f"{HOST}/32"]}},
             }
         ).with_origin(Origin(environ=environ or {}))
-        own = replace(context, config=config, sandbox_provider=context.sandbox_provider if sandbox else None)
+        provider = context.machine.provider if sandbox else None
+        own = replace(context, config=config, machine=replace(context.machine, provider=provider))
         runtime = ToolRuntime(
             state={}, context=own, config={}, stream_writer=lambda _: None, tool_call_id="call-1", store=None
         )

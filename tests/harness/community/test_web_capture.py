@@ -22,6 +22,7 @@ from deerflow.community.capture.tools import BROWSERS, web_capture_tool
 from deerflow.config import AppConfig
 from deerflow.config.schema import Origin
 from deerflow.context import RunContext
+from deerflow.context.machine import Machine
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import OUTPUTS, WORKSPACE
 from deerflow.sandbox.local import LocalSandboxProvider
@@ -44,8 +45,7 @@ def capture(sandboxes: Sandboxes, web: Web) -> Capture:
         context = RunContext(
             thread_id="t",
             principal=Principal("u"),
-            sandbox_provider=sandboxes.provider,
-            sandbox_policy=await asyncio.to_thread(sandboxes.policy),
+            machine=Machine(provider=sandboxes.provider, policy=await asyncio.to_thread(sandboxes.policy)),
             config=AppConfig.model_validate(
                 {
                     "tools": [{"name": "web_capture", "group": "web", "timeout": timeout,
@@ -177,7 +177,7 @@ async def test_an_allowlist_holds_for_pages_and_all_that_they_load(capture: Capt
 async def test_without_isolation_no_browser_is_started(web: Web, context: RunContext):
     local = replace(
         context,
-        sandbox_provider=LocalSandboxProvider(allow_host_bash=True),
+        machine=replace(context.machine, provider=LocalSandboxProvider(allow_host_bash=True)),
         config=AppConfig.model_validate({"sandbox": {"network": OPEN}}).with_origin(Origin()),
     )
     message = await _call(local, url=web.put("/page", "<p>A page.</p>"))

@@ -22,8 +22,8 @@ PAGE = """<html lang=en><head><meta charset=utf-8><title>Deer &amp; <b>other</b>
 
 def kept(context: RunContext, result: str) -> str:
     (path,) = re.findall(r"^Kept as: /mnt/user-data/workspace/(\S+)$", result, re.MULTILINE)
-    assert context.workspace is not None
-    return (context.workspace.workspace / path).read_text(encoding="utf-8")
+    assert context.machine.workspace is not None
+    return (context.machine.workspace.workspace / path).read_text(encoding="utf-8")
 
 
 async def test_a_page_is_read_as_markdown_and_kept(call: Call, web: Web, context: RunContext):
@@ -41,8 +41,8 @@ async def test_what_came_is_kept_beside_what_was_read(call: Call, web: Web, cont
     text = (await call(FETCH, url=web.put("/deer", PAGE.replace("<script>", f"{head}<script>")))).text
     assert "\nAuthor: Anna Berg\nPublished: 2026-03-12\nLanguage: en\n" in text
     (raw,) = re.findall(r"^As it came: /mnt/user-data/workspace/(\S+\.html)$", text, re.MULTILINE)
-    assert context.workspace is not None
-    assert "Ignore all previous" in (context.workspace.workspace / raw).read_text(encoding="utf-8")
+    assert context.machine.workspace is not None
+    assert "Ignore all previous" in (context.machine.workspace.workspace / raw).read_text(encoding="utf-8")
 
 
 async def test_what_is_no_page_is_kept_as_it_came(call: Call, web: Web, context: RunContext):
@@ -52,8 +52,10 @@ async def test_what_is_no_page_is_kept_as_it_came(call: Call, web: Web, context:
     ):
         text = (await call(FETCH, url=web.put(path, data, kind))).text
         (kept_as,) = re.findall(r"^Kept as: /mnt/user-data/workspace/(\S+)$", text, re.MULTILINE)
-        assert context.workspace is not None and "As it came" not in text
-        assert kept_as.endswith((".csv", ".json")) and (context.workspace.workspace / kept_as).read_bytes() == data
+        assert context.machine.workspace is not None and "As it came" not in text
+        assert (
+            kept_as.endswith((".csv", ".json")) and (context.machine.workspace.workspace / kept_as).read_bytes() == data
+        )
         assert "北京" in text or '{"a": 1}' in text
 
 
@@ -113,8 +115,10 @@ async def test_files_are_kept_for_the_sandbox(call: Call, web: Web, context: Run
     ):
         text = (await call(FETCH, url=web.put("/paper", data, kind))).text
         (path,) = re.findall(r"kept as /mnt/user-data/workspace/(\.web/[\w.-]+)\.$", text)
-        assert context.workspace is not None and path.endswith(ending)
-        assert ((context.workspace.workspace / path).read_bytes() == data and "15 bytes" in text) or "12 bytes" in text
+        assert context.machine.workspace is not None and path.endswith(ending)
+        assert (
+            (context.machine.workspace.workspace / path).read_bytes() == data and "15 bytes" in text
+        ) or "12 bytes" in text
 
 
 async def test_without_a_sandbox_pages_are_read_and_files_refused(call: Call, web: Web):

@@ -14,7 +14,8 @@ import pytest
 from tests.harness.mcp.conftest import SERVER, World, config_of
 
 from deerflow.config import Paths
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 
 
 def in_sandbox(**more: Any) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from tests.harness.mcp.conftest import World
 from tests.harness.mcp.test_turns_with_servers import client_of, file, result  # noqa: F401
 
 from deerflow.config import AppConfig, Paths
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 from deerflow.mcp.questions import is_web_address
 from deerflow.mcp.wire import ResponseLines
 

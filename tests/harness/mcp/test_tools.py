@@ -13,7 +13,8 @@ from tests.harness.mcp.conftest import World, on_host
 from deerflow.agents.effects import effects_of
 from deerflow.config import AppConfig, Paths
 from deerflow.config.schema import McpServerConfig
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 from deerflow.mcp.definitions import names_of, offer_of
 from deerflow.mcp.tools import McpToolCall, interceptors_of
 

@@ -19,6 +19,7 @@ from langchain_core.messages import HumanMessage
 from sqlalchemy import Connection, text
 
 from deerflow.context import RunContext
+from deerflow.context.subagent import Subagent
 from deerflow.features.memory.facts import Changes, made
 from deerflow.features.memory.tools import memory_save_tool
 from deerflow.identity import Principal
@@ -315,7 +316,8 @@ async def test_forgetting_works_beside_text_from_outside_without_a_question_but_
 async def test_the_task_of_a_subagent_is_not_in_the_persons_words(runtime: Runtime):
     await bring(runtime, "t1")
     task = "The user pays to DE99."
-    context = RunContext("t1", things=runtime.capabilities.for_run(ALICE, "t1", ""), is_subagent=True)
+    things = runtime.capabilities.for_run(ALICE, "t1", "")
+    context = RunContext("t1", things=things, subagent=Subagent("bash"))
     given = {"state": {"messages": [HumanMessage(task)]}, "context": context, "config": {}, "store": None}
     of_call: Any = ToolRuntime(**given, stream_writer=lambda _: None, tool_call_id="c")
     assert "has to confirm" in await memory_save_tool.ainvoke({"content": task, "runtime": of_call})

@@ -18,7 +18,9 @@ from tests.support.unpaired_calls import unpaired_calls
 
 from deerflow.agents.middlewares.base import fuse
 from deerflow.agents.thread_state import ThreadState
-from deerflow.context import RunContext, Workspace
+from deerflow.context import RunContext
+from deerflow.context.machine import Machine
+from deerflow.context.workspace import Workspace
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Mount, Policy
 from deerflow.sandbox.local.local_sandbox_provider import LocalSandboxProvider
@@ -53,9 +55,11 @@ def context(workspace: Workspace) -> RunContext:
         thread_id="thread-1",
         run_id="run-1",
         principal=Principal("alice"),
-        workspace=workspace,
-        sandbox_provider=LocalSandboxProvider(allow_host_bash=True),
-        sandbox_policy=Policy(mounts=mounts),
+        machine=Machine(
+            workspace=workspace,
+            provider=LocalSandboxProvider(allow_host_bash=True),
+            policy=Policy(mounts=mounts),
+        ),
     )
 
 

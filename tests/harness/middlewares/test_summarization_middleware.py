@@ -32,6 +32,7 @@ from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware, U
 from deerflow.agents.transcript import ARGUMENTS, thread_mark, without_long_arguments
 from deerflow.config import AppConfig
 from deerflow.config.schema import ContextSize, SummarizationConfig
+from deerflow.context.arrivals import Arrivals
 from deerflow.models.context_window import ContextWindows, estimate
 from deerflow.models.openai import OpenAIChatModel
 from deerflow.sandbox.tools import bash_tool, grep_tool, write_file_tool
@@ -294,7 +295,7 @@ async def test_a_steering_message_larger_than_the_window_is_kept_as_a_file(opene
     async def arrivals() -> list[Any]:
         return waiting.pop(0) if waiting else []
 
-    talk.context = replace(talk.context, arrivals=arrivals)
+    talk.context = replace(talk.context, things={Arrivals: Arrivals(arrivals)})
     assert (await talk.say("Question?"))[-1].text == "Done. HERON"
     assert "The whole message is in /mnt/user-data/workspace/.tool-results/message-late.txt" in texts(talk.request())
     assert endpoint.refused == 0
@@ -431,7 +432,7 @@ async def test_what_the_person_said_stands_in_the_summary_and_does_not_ask_for_a
     async def arrivals() -> list[Any]:
         return waiting.pop(0) if waiting else []
 
-    talk.context = replace(talk.context, arrivals=arrivals)
+    talk.context = replace(talk.context, things={Arrivals: Arrivals(arrivals)})
     await talk.say("Question?")
     assert "The user sent this message while you were working" in texts(talk.request())
     number = 0
@@ -499,7 +500,7 @@ async def test_compacting_during_the_work_lets_the_work_go_on(opened, endpoint) 
     async def arrivals() -> list[Any]:
         return waiting.pop(0) if waiting else []
 
-    talk.context = replace(talk.context, arrivals=arrivals)
+    talk.context = replace(talk.context, things={Arrivals: Arrivals(arrivals)})
     said = await talk.say("Question?")
     assert said[-1].text == "Done. HERON" and len(endpoint.summaries) == 1
     assert "Hand-over number 1." in texts(talk.request()) and "/compact" not in texts(talk.request())

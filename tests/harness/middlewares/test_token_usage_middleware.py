@@ -9,6 +9,7 @@ from bench.scripted_openai import Text
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
 from deerflow.config import AppConfig
+from deerflow.context.run_options import RunOptions
 
 USAGE = {
     "prompt_tokens": 1000,
@@ -27,7 +28,9 @@ async def test_each_call_reports_usage_and_cost(start, endpoint, context, caplog
     endpoint.script(Text("hi", usage=USAGE))
     pricing = {"input": 10, "output": 20, "cache_read": 1, "currency": "EUR"}
     priced = replace(
-        context, model_name="mine", config=config({"name": "mine", "model": "scripted-model", "pricing": pricing})
+        context,
+        options=RunOptions(model_name="mine"),
+        config=config({"name": "mine", "model": "scripted-model", "pricing": pricing}),
     )
     talk = start(TokenUsageMiddleware(), context=priced)
     await talk.say("hi")
@@ -60,7 +63,7 @@ async def test_a_fallback_is_charged_at_its_own_price(start, endpoint, context, 
     talk = start(
         LLMErrorHandlingMiddleware(fallbacks=[chat_model("b-1")]),
         TokenUsageMiddleware(),
-        context=replace(context, model_name="mine", config=models),
+        context=replace(context, options=RunOptions(model_name="mine"), config=models),
     )
     await talk.say("hi")
     (event,) = talk.events_of("token_usage")
@@ -73,7 +76,7 @@ async def test_two_entries_with_the_same_model_are_told_apart_by_name(start, end
     models = config(
         *({"name": n, "model": "scripted-model", "pricing": {"input": p}} for n, p in (("cheap", 1), ("dear", 100)))
     )
-    talk = start(TokenUsageMiddleware(), context=replace(context, model_name="dear", config=models))
+    talk = start(TokenUsageMiddleware(), context=replace(context, options=RunOptions(model_name="dear"), config=models))
     await talk.say("hi")
     assert talk.events_of("token_usage")[0]["cost"]["amount"] == pytest.approx(0.1)
 

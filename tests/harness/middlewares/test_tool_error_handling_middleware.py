@@ -57,7 +57,7 @@ def ask() -> str:
 @tool
 def leak(runtime: ToolRuntime[RunContext]) -> str:
     """Leak."""
-    workspace = runtime.context.workspace
+    workspace = runtime.context.machine.workspace
     assert workspace is not None
     raise OSError(f"cannot read {workspace.workspace}/a.txt, {workspace.outputs} and {workspace.root}2/x")
 

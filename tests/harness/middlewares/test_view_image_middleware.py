@@ -21,7 +21,8 @@ from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddlewar
 from deerflow.agents.transcript import Transcript
 from deerflow.agents.turn import human_message
 from deerflow.config import AppConfig, ModelConfig
-from deerflow.context import RunContext, Workspace
+from deerflow.context import RunContext
+from deerflow.context.workspace import Workspace
 from deerflow.sandbox.converters import Converters
 from deerflow.sandbox.converters.pictures import MAX_SENT_BYTES, MAX_SIDE
 from deerflow.tools.images import MAX_BYTES, view_image_tool
@@ -30,7 +31,7 @@ from deerflow.uploads import list_uploads
 
 @pytest.fixture
 def context(context: RunContext, converters: Converters) -> RunContext:
-    return replace(context, converters=converters)
+    return replace(context, machine=replace(context.machine, converters=converters))
 
 
 @tool

@@ -29,7 +29,7 @@ from deerflow.tools.images import view_image_tool
 
 @pytest.fixture
 def context(context: RunContext, converters: Converters) -> RunContext:
-    return replace(context, converters=converters)
+    return replace(context, machine=replace(context.machine, converters=converters))
 
 
 @tool

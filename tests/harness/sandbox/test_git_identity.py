@@ -8,7 +8,8 @@ from pathlib import Path
 
 from deerflow.accounts import UserRepository
 from deerflow.config import AppConfig, Paths
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 

@@ -16,7 +16,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 
 from deerflow.config import AppConfig, Paths
-from deerflow.context import RunContext, Workspace
+from deerflow.context import RunContext
+from deerflow.context.machine import Machine
+from deerflow.context.workspace import Workspace
 from deerflow.sandbox.auto import AutoSandboxProvider
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.local import LocalSandboxProvider
@@ -75,7 +77,8 @@ def tools(provider: tuple[SandboxProvider, Path]) -> Tools:
         *(make(thread, "default") for make in (paths.thread_dir, paths.workspace, paths.uploads, paths.outputs))
     )
     policy = thread_policy(config, paths, thread, "default")
-    return Tools(RunContext(thread, config=config, workspace=workspace, sandbox_provider=made, sandbox_policy=policy))
+    machine = Machine(workspace=workspace, provider=made, policy=policy)
+    return Tools(RunContext(thread, config=config, machine=machine))
 
 
 # bash ---------------------------------------------------------------------------------------------------------------
@@ -154,8 +157,8 @@ async def test_what_is_written_is_read_back_and_seen_by_commands(tools: Tools):
 async def test_paths_in_contents_are_left_alone(tools: Tools):
     text = f"see {W}/x and https://example.org/mnt/skills/a/../b"
     await tools("write_file", path=f"{W}/t.txt", content=text)
-    assert tools.context.workspace is not None
-    assert await asyncio.to_thread((tools.context.workspace.workspace / "t.txt").read_text) == text
+    assert tools.context.machine.workspace is not None
+    assert await asyncio.to_thread((tools.context.machine.workspace.workspace / "t.txt").read_text) == text
 
 
 async def test_appending_adds_to_the_end(tools: Tools):

@@ -29,6 +29,8 @@ from deerflow.community.web import OPENS_ADDRESS, SEARCHES
 from deerflow.config import AppConfig
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
+from deerflow.context.subagent import Subagent
+from deerflow.context.trust import Trust
 from deerflow.identity import Principal
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.database import Database
@@ -141,12 +143,10 @@ class Thread:
             run_id=self.thread_id,
             principal=ANNA,
             config=self.config,
-            is_subagent=bool(self.subagent),
-            subagent_name=self.subagent,
-            task_namespace=self.subagent,
-            provenance=self.rows,
-            approvals=RunApprovals(
-                self.world.database, run_id=self.thread_id, thread_id=self.thread_id, user_id="anna"
+            subagent=Subagent(self.subagent, self.subagent) if self.subagent else None,
+            trust=Trust(
+                RunApprovals(self.world.database, run_id=self.thread_id, thread_id=self.thread_id, user_id="anna"),
+                self.rows,
             ),
         )
 

@@ -161,7 +161,7 @@ async def question_count(thread: Thread, steps: list[Step]) -> int:
 
 async def _reached(thread: Thread, hosts: tuple[str, ...]) -> int:
     context = thread.context
-    gate, approvals = gate_of(context, GuardrailsConfig.model_validate(thread.guardrails)), context.approvals
+    gate, approvals = gate_of(context, GuardrailsConfig.model_validate(thread.guardrails)), context.trust.approvals
     assert gate is not None and approvals is not None
     refused = [host for host in hosts if await gate(host) is not None]
     for host in refused:

@@ -44,7 +44,8 @@ from deerflow.config import AppConfig, ModelConfig, switches
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.config.confinement import visible_mounts
 from deerflow.config.schema import NOT_FOR_SUBAGENTS
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 from deerflow.identity import check_agent_name
 from deerflow.models.factory import find_model
 from deerflow.skills.catalog import SkillSet

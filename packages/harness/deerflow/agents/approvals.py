@@ -120,9 +120,9 @@ def _problem_of_grant(
 
 def waits_for_person(context: RunContext, unattended: UnattendedConfig) -> bool:
     """Return whether the run waits for a person where one has to decide."""
-    if not context.unattended:
+    if not context.trust.unattended:
         return True
-    return unattended.mode == "park" or (unattended.mode == "auto" and context.can_wait)
+    return unattended.mode == "park" or (unattended.mode == "auto" and context.trust.can_wait)
 
 
 def pattern_of(decision: Mapping[str, Any]) -> Pattern | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from deerflow.agents.approvals import waits_for_person
 from deerflow.config.schema import GuardrailsConfig
-from deerflow.context import Approvals, RunContext
+from deerflow.context import RunContext
+from deerflow.context.approvals import Approvals
 from deerflow.security.addresses import in_hosts
 from deerflow.storage.provenance import Admits, ThreadProvenance
 
@@ -53,15 +54,16 @@ def gate_of(context: RunContext, guardrails: GuardrailsConfig) -> EgressGate | N
     Args:
         guardrails: those of the run's agent. Without the shipped policy no host is refused.
     """
-    if context.provenance is None or context.approvals is None:
+    trust = context.trust
+    if trust.provenance is None or trust.approvals is None:
         return None
     judges = guardrails.enabled and guardrails.provider is None
     policies: dict[str, Admits] = {"strict": "known", "auto": "clean", "off": "all"}
     allowed = context.config.sandbox.network.allow if context.config is not None else ()
     return EgressGate(
-        context.provenance,
-        context.approvals,
-        context.agent_name or "",
+        trust.provenance,
+        trust.approvals,
+        context.agent,
         policies[guardrails.policy] if judges else "all",
         (*guardrails.open_hosts, *allowed),
         waits_for_person(context, guardrails.unattended),

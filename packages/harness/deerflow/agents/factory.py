@@ -30,7 +30,7 @@ from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddlewar
 from deerflow.agents.thread_state import ThreadState
 from deerflow.config import AppConfig, Paths
 from deerflow.config.schema import LoopDetectionConfig
-from deerflow.context import RunContext
+from deerflow.context.given_context import GivenContext
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.images import view_image_tool
@@ -247,7 +247,7 @@ def assemble(
         system_prompt=system_prompt,
         middleware=middlewares,
         state_schema=state_schema or ThreadState,
-        context_schema=RunContext,
+        context_schema=GivenContext,
         checkpointer=checkpointer,
         name=name,
     )

@@ -15,11 +15,11 @@ from deerflow.agents.features import RuntimeFeatures
 from deerflow.agents.middlewares.base import AnyMiddleware, Middleware
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import DeferredToolFilterMiddleware
 from deerflow.agents.middlewares.summarization_middleware import ContextTable, context_table
-from deerflow.agents.run_options import run_options
 from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.config.agents import NO_PERSONA, Persona
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions, run_options
+from deerflow.harness import Harness
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.tools.clarification import ask_clarification_tool
 

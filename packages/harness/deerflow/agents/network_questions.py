@@ -12,7 +12,8 @@ from langgraph.errors import GraphInterrupt
 from deerflow.agents.approvals import answer_to, card, waits_for_person
 from deerflow.agents.effects import Effect
 from deerflow.config.schema import UnattendedConfig
-from deerflow.context import Approvals, RunContext
+from deerflow.context import RunContext
+from deerflow.context.approvals import Approvals
 from deerflow.tools.shell import REFUSED_HOSTS, WANTS_PACKAGES
 
 NETWORK = "network"
@@ -38,8 +39,8 @@ class NetworkQuestions:
     async def answers(self, messages: Sequence[Any]) -> list[str]:
         """Return what the person decided, in words for the model. Interrupts the run until they have."""
         texts = [await self._decided((host,), call_id) for host, call_id in _refused_hosts(messages)]
-        packages, installs = self.context.package_hosts, _refused_installs(messages)
-        if installs and packages and (hosts := await packages.of(self.context.sandbox_policy)):
+        packages, installs = self.context.machine.package_hosts, _refused_installs(messages)
+        if installs and packages and (hosts := await packages.of(self.context.machine.policy)):
             texts.append(await self._decided(hosts, installs, packages=True))
         return [text for text in texts if text]
 
@@ -71,10 +72,10 @@ class NetworkQuestions:
 
     @property
     def _agent(self) -> str:
-        return self.context.agent_name or ""
+        return self.context.agent
 
     async def _card(self, host: str, *, packages: bool) -> dict[str, Any]:
-        provenance = self.context.provenance
+        provenance, subagent = self.context.trust.provenance, self.context.subagent
         return card(
             NETWORK,
             {"host": host} | ({"packages": True} if packages else {}),
@@ -82,7 +83,7 @@ class NetworkQuestions:
             effect=Effect(sends=True, reaches="commands"),
             destination=host,
             sources=await provenance.sources() if provenance is not None else [],
-            asker={"agent": self._agent, "subagent": self.context.subagent_name},
+            asker={"agent": self._agent, "subagent": subagent.name if subagent is not None else ""},
             cosmetic=frozenset(),
             call_id=None,
             reason=OUTWARD,

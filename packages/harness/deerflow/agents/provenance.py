@@ -42,21 +42,22 @@ async def foreign_sources(request: ToolCallRequest) -> list[Source]:
     A thread of before the rows is judged once: by its messages, and by the files that other branches left.
     """
     context: Any = request.runtime.context
-    if not isinstance(context, RunContext) or context.provenance is None:
+    provenance = context.trust.provenance if isinstance(context, RunContext) else None
+    if provenance is None:
         return _judged(request)
-    rows = await context.provenance.sources()
+    rows = await provenance.sources()
     if old := [row for row in rows if row.kind == UNJUDGED]:
         left = await asyncio.to_thread(_left_by_branches, context)
-        await context.provenance.replace(old, [*_judged(request), *left])
-        rows = await context.provenance.sources()
+        await provenance.replace(old, [*_judged(request), *left])
+        rows = await provenance.sources()
     found = [row for row in rows if not row.trusted]
-    return found + _judged(request) if context.provenance.is_volatile else found
+    return found + _judged(request) if provenance.is_volatile else found
 
 
 async def is_tainted(request: ToolCallRequest) -> bool:
     """Return whether the thread holds foreign text that its person does not trust."""
     context: Any = request.runtime.context
-    rows = context.provenance if isinstance(context, RunContext) else None
+    rows = context.trust.provenance if isinstance(context, RunContext) else None
     if rows is not None and await rows.is_tainted():
         return True
     return (rows is None or rows.is_volatile) and bool(_judged(request))
@@ -76,7 +77,7 @@ def _judged(request: ToolCallRequest) -> list[Source]:
 
 def _left_by_branches(context: RunContext) -> list[Source]:
     """Return the sources that a thread's files show: a page that was fetched, an upload."""
-    if (workspace := context.workspace) is None:
+    if (workspace := context.machine.workspace) is None:
         return []
     pages = [Source("page", "an earlier page")] if _holds_something(workspace.workspace / ".web") else []
     return pages + ([Source("upload", "an earlier upload")] if _holds_something(workspace.uploads) else [])

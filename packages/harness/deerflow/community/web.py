@@ -27,6 +27,7 @@ from deerflow.security.door import harmless
 from deerflow.security.html import Page, decoded
 from deerflow.security.outbound import Outbound, tls
 from deerflow.security.text import inline, sanitize
+from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import Via
 from deerflow.tools.decorator import REACHES, Runtime, async_tool
 from deerflow.tools.download import Download, WebError, body, fetch, kept_path, network_of, reached
@@ -285,8 +286,8 @@ def fetch_tool(ask: Ask | None = None) -> BaseTool:
 
 async def _named(runtime: Runtime, addresses: Sequence[str], via: Via) -> None:
     """Record addresses that a search or a page named: the agent may open them without a question."""
-    if runtime.context.provenance is not None:
-        await runtime.context.provenance.add_addresses(addresses, via)
+    if (rows := runtime.context.trust.provenance) is not None:
+        await rows.add_addresses(addresses, via)
 
 
 def options_of(runtime: Runtime, name: str) -> Options:
@@ -454,6 +455,6 @@ async def _write(data: bytes, path: str, url: str, title: str, runtime: Runtime)
         await (await runtime.context.sandbox()).write(path, data)
     except SandboxError:
         return False
-    if runtime.context.pages is not None:
-        await runtime.context.pages.add(path, url, title or path.rpartition("/")[2], data)
+    if (pages := runtime.context.of(ThreadPages)) is not None:
+        await pages.add(path, url, title or path.rpartition("/")[2], data)
     return True

@@ -15,6 +15,7 @@ from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, T
 from deerflow.files.content import file_requests, virtual_path
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import WORKSPACE, ExecResult, Sandbox, SandboxError, SandboxFileError
+from deerflow.skills.for_run import SkillsForRun
 from deerflow.storage.threads import ThreadRepository
 
 Format = Literal["pdf", "docx"]
@@ -72,7 +73,8 @@ class ReportService:
         if PurePosixPath(source).suffix.lower() not in MARKDOWN:
             raise InvalidRequestError("Only a Markdown file can be saved as a document.", param="path")
         context = await self._context(thread_id, principal)
-        skill = context.skills.enabled.get(script.skill)
+        skills = context.of(SkillsForRun)
+        skill = skills.usable.enabled.get(script.skill) if skills is not None else None
         if skill is None:
             raise ConflictError(
                 f"The skill {script.skill}, which makes a {script.noun}, is off. Turn it on under Skills, then try again.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deerflow.sandbox.interface import OUTPUTS, UPLOADS, WORKSPACE, Mount, sandbox_id
 
@@ -25,10 +25,9 @@ class ThreadFiles:
     mounts: tuple[Mount, ...]
 
 
-def files_of(context: RunContext | Any) -> ThreadFiles | None:
+def files_of(context: RunContext | None) -> ThreadFiles | None:
     """Return the files of a run's thread; None: it has none on this machine."""
-    policy = getattr(context, "sandbox_policy", None)
-    if policy is None or policy.home is None:
+    if context is None or (policy := context.machine.policy).home is None:
         return None
     mounts = [mount for mount in policy.mounts if mount.path in (WORKSPACE, UPLOADS, OUTPUTS)]
     if not mounts:

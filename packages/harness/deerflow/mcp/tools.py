@@ -208,7 +208,7 @@ async def _made(calls: Calls, name: str, runtime: Any, judged: tuple[str, str], 
     elif is_answered():
         raise McpCallError(GIVEN_UP)
     else:
-        held = OpenCall(progress, asks=context is not None and not context.unattended)
+        held = OpenCall(progress, asks=context is not None and not context.trust.unattended)
         user_id = context.principal.user_id if context is not None else ""
         digest = judged[1] if call.name == judged[0] else None
         files = files_of(context)
@@ -225,7 +225,7 @@ def _key(name: str, runtime: Any) -> str:
     context, state = getattr(runtime, "context", None), getattr(runtime, "state", None)
     messages = state.get("messages") or () if isinstance(state, Mapping) else ()
     asking = next((message.id for message in reversed(messages) if isinstance(message, AIMessage)), None)
-    where = (context.thread_id, context.task_namespace) if context is not None else (str(uuid4()),)
+    where = (context.thread_id, context.namespace) if context is not None else (str(uuid4()),)
     return json.dumps([*where, asking, getattr(runtime, "tool_call_id", None), name])
 
 

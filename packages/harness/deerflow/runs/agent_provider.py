@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 from deerflow.config import AppConfig, ConfigSource
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.context import RunContext
-from deerflow.harness import Harness, RunOptions
+from deerflow.context.run_options import RunOptions
+from deerflow.harness import Harness
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
 from deerflow.models.endpoint import endpoint_of
@@ -111,10 +112,11 @@ class AgentProvider:
     ) -> tuple[Agent, RunContext]:
         """Agent and context of one run."""
         harness = await self.connected(principal, wait=True)
-        context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal)
-        self._has_packages = context.sandbox_policy.tools_dir is not None
+        skills, persona = await harness.known_of(principal, options)
+        context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal, skills=skills)
+        self._has_packages = context.machine.policy.tools_dir is not None
         fence = (run_id, fencing_token)
-        return await self._agent(harness, options, context.skills, context.persona, fence), context
+        return await self._agent(harness, options, skills, persona, fence), context
 
     def rest_of(self, config: AppConfig, model_name: str) -> Rest | None:
         """Return the reason for which runs do not call a model for now; None if they do."""

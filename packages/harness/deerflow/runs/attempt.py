@@ -34,6 +34,11 @@ from deerflow.agents.transcript import CHECKS, current_turn
 from deerflow.capability import Capabilities, EndedRun, Observer, RunFacts
 from deerflow.config import ConfigError
 from deerflow.context import RunContext
+from deerflow.context.arrivals import Arrivals
+from deerflow.context.delegation import Delegation
+from deerflow.context.machine import Machine
+from deerflow.context.spending import Spending
+from deerflow.context.trust import Trust
 from deerflow.errors import RequestError
 from deerflow.events.graph_stream import NODES, GraphStream, emit_added, emit_input, emit_message
 from deerflow.events.jsonable import message_json
@@ -49,6 +54,7 @@ from deerflow.runs.input import GraphInput, RunInput, arrivals, at_head
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
 from deerflow.skills.catalog import NO_SKILLS, SkillSet
+from deerflow.skills.for_run import SkillsForRun
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, forget_turn, keys_of, spent
 from deerflow.storage.database import Database
@@ -76,7 +82,7 @@ from deerflow.threads.checkpoint import config_of, is_unfinished, question_of, w
 from deerflow.threads.task_transcripts import TaskTranscripts, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Mapping
 
     from langgraph.store.base import BaseStore
     from sqlalchemy import Connection
@@ -124,7 +130,6 @@ class AttemptServices:
     agents: AgentProvider
     store: Callable[[Principal], BaseStore]
     capabilities: Capabilities
-    save_agent: Callable[[Principal, str | None, Mapping[str, Any], str], Awaitable[str]]
     timeout: float | None
 
 
@@ -299,7 +304,8 @@ class Attempt:
         if self._observers is None:
             self._observers = await parts.capabilities.observers(self._facts(spec))
         self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})
-        self._skills = context.skills
+        skills = context.of(SkillsForRun)
+        self._skills = skills.usable if skills is not None else NO_SKILLS
         if self._meter.config is None:
             self._meter = UsageMeter(context.config, run_id, spec.options.model_name)
         if not background.running:
@@ -314,63 +320,90 @@ class Attempt:
             subgraphs=request.stream_subgraphs,
         )
         approvals = RunApprovals(parts.database, run_id=run_id, thread_id=thread_id, user_id=spec.principal.user_id)
+        context = self._working(spec, agent, context, stream, approvals)
+        try:
+            outcome = await self._to_the_graphs_end(agent, context, stream, approvals, again=again)
+            return await self._checked(await self._to_their_end(outcome, agent, context), context)
+        finally:
+            if self._spending is not None:
+                await self._spending.close()
+            await context.release_sandbox()
+
+    async def _to_the_graphs_end(
+        self, agent: Agent, context: RunContext, stream: GraphStream, approvals: RunApprovals, *, again: bool
+    ) -> AttemptOutcome:
+        """Play the graph until it ends or waits for the person. ``again``: this attempt has played it before."""
+        spec, request = self._specified(), self._specified().request
+        given = await self._prepare(agent, again=again)
+        if request.command is not None:  # a run before this one of the turn may have begun subagents
+            state = await agent.aget_state(config_of(self.run.thread_id))
+            self._turn = current_turn(state.values.get("messages") or ())
+        await self._count_cut(agent, again=again)
+        await self._background.resume(self._known(), context, agent)
+        play = partial(
+            stream.play,
+            agent,
+            context=context,
+            durability="sync" if spec.options.subagent_enabled else request.saves,
+            interrupt_before=request.interrupt_before,
+            interrupt_after=request.interrupt_after,
+        )
+        if not given.nothing_left:
+            await play(given.value, given.config, unread=given.unread, joining=_joining(given, request))
+        outcome = await self._played(agent)
+        while outcome.status is RunStatus.INTERRUPTED and approvals.take_granted():
+            await play(None, at_head(given.config))
+            outcome = await self._played(agent)
+        return outcome
+
+    async def _to_their_end(self, outcome: AttemptOutcome, agent: Agent, context: RunContext) -> AttemptOutcome:
+        """Let subagents in the background work until one has ended, or the person has answered."""
+        background = self._background
+        await background.resume(self._known(), context, agent)
+        if outcome.status is RunStatus.SUCCESS:
+            await background.next()
+        while outcome.status is RunStatus.INTERRUPTED and background.running:
+            if await self.parts.runs.is_answered(self.run):  # they go on in the run that brings the answer
+                await to_its_end(background.aclose())
+            else:
+                await background.next(within=ANSWER_SECONDS)
+        return outcome
+
+    def _working(
+        self, spec: RunSpec, agent: Agent, context: RunContext, stream: GraphStream, approvals: RunApprovals
+    ) -> RunContext:
+        """Return the context of a thread's run with what this attempt gives it."""
+        parts, background, thread_id = self.parts, self._background, self.run.thread_id
+        things: list[object] = [Arrivals(self._arrivals), ThreadPages(parts.database, thread_id)]
+        of_nouns = parts.capabilities.for_run(spec.principal, thread_id, spec.agent, spec.options.switched_off)
         context = replace(
             context,
-            ledger=RunLedger(parts.database, run_id),
-            pages=ThreadPages(parts.database, thread_id),
-            approvals=approvals,
-            provenance=ThreadProvenance(parts.database, thread_id, self.run.turn),
-            things=parts.capabilities.for_run(spec.principal, thread_id, spec.agent, spec.options.switched_off),
-            save_agent=partial(self._save_agent, spec.principal),
-            unattended=not self._is_attended(spec),
-            can_wait=self._can_wait(spec),
-            arrivals=self._arrivals,
-            trace_command=self._trace_command if self._observers else None,
-            count_usage=self._meter.count,
-            budget=self._spending,
-            start_subagent=partial(background.start, agent=agent),
-            subagent_ended=stream.until_ended,
-            cancel_subagent=background.cancel,
-            background_subagents=lambda: len(background.running),
-            stops=background.stops,
+            ledger=RunLedger(parts.database, self.run.run_id),
+            delegation=Delegation(
+                start=partial(background.start, agent=agent),
+                cancel=background.cancel,
+                ended=stream.until_ended,
+                in_background=lambda: len(background.running),
+                stops=background.stops,
+            ),
+            trust=Trust(
+                approvals,
+                ThreadProvenance(parts.database, thread_id, self.run.turn),
+                unattended=not self._is_attended(spec),
+                can_wait=self._can_wait(spec),
+            ),
+            spending=Spending(self._spending, self._meter.count),
+            things={**context.things, **{type(one): one for one in things}, **of_nouns},
         )
+        return replace(context, machine=self._gated(spec, context))
+
+    def _gated(self, spec: RunSpec, context: RunContext) -> Machine:
+        """Return the machine of the run, whose gate judges by its rules."""
+        gate = None
         if context.config is not None:
             chosen, guardrails = spec.options.agent, context.config.guardrails
-            guardrails = chosen.guardrails(guardrails) if chosen is not None else guardrails
-            context = replace(context, gate=gate_of(context, guardrails))
-        try:
-            given = await self._prepare(agent, again=again)
-            if request.command is not None:  # a run before this one of the turn may have begun subagents
-                self._turn = current_turn((await agent.aget_state(config_of(thread_id))).values.get("messages") or ())
-            await self._count_cut(agent, again=again)
-            await background.resume(self._known(), context, agent)
-            play = partial(
-                stream.play,
-                agent,
-                context=context,
-                durability="sync" if spec.options.subagent_enabled else request.saves,
-                interrupt_before=request.interrupt_before,
-                interrupt_after=request.interrupt_after,
-            )
-            if not given.nothing_left:
-                await play(given.value, given.config, unread=given.unread, joining=_joining(given, request))
-            outcome = await self._played(agent)
-            while outcome.status is RunStatus.INTERRUPTED and approvals.take_granted():
-                await play(None, at_head(given.config))
-                outcome = await self._played(agent)
-            await background.resume(self._known(), context, agent)
-            if outcome.status is RunStatus.SUCCESS:
-                await background.next()
-            while outcome.status is RunStatus.INTERRUPTED and background.running:
-                if await parts.runs.is_answered(self.run):  # they go on in the run that brings the answer
-                    await to_its_end(background.aclose())
-                else:
-                    await background.next(within=ANSWER_SECONDS)
-            return await self._checked(outcome, context)
-        finally:
-            if context.budget is not None:
-                await context.budget.close()
-            await context.release_sandbox()
+            gate = gate_of(context, chosen.guardrails(guardrails) if chosen is not None else guardrails)
+        return replace(context.machine, gate=gate, trace_command=self._trace_command if self._observers else None)
 
     def _known(self) -> list[BaseMessage]:
         """Return the messages of the turn so far."""
@@ -389,9 +422,6 @@ class Attempt:
                 if earlier.request.input is not None:
                     break
         return spec
-
-    async def _save_agent(self, principal: Principal, name: str | None, changes: Mapping[str, Any]) -> str:
-        return await self.parts.save_agent(principal, name, changes, self.run.thread_id)
 
     def _trace_command(self, command: str, call_id: str | None, started: float, exit_code: int | None) -> None:
         for observer in self._observers or ():

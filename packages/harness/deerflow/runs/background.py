@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage
 
-from deerflow.context import SubagentStops
+from deerflow.context.subagent_stops import SubagentStops
 from deerflow.events.jsonable import message_json
 from deerflow.subagents.task import TaskResult, begun, delivery, delivery_id, subagents_in, task_of
 from deerflow.threads.checkpoint import config_of, is_unfinished
@@ -106,7 +106,8 @@ class BackgroundSubagents:
         assert found is not None and stream is not None
         stream.emit(begun(given, background=True))
         result = await found.play(given, context, stream.emit, partial(self._states, given, agent, stream))
-        foreign = context.provenance is not None and await context.provenance.is_tainted()
+        rows = context.trust.provenance
+        foreign = rows is not None and await rows.is_tainted()
         await self.runs.steer(self.run.run_id, message_json(delivery(result, foreign=foreign)))
         await self.forget(given, agent)
 

@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from deerflow.agents.run_options import run_options
 from deerflow.config.agents import AgentConfig
+from deerflow.context.run_options import RunOptions, run_options
 from deerflow.errors import InvalidRequestError
 from deerflow.events.streams.langgraph_sse import STREAM_MODES
-from deerflow.harness import RunOptions
 from deerflow.identity import Principal, check_id
 from deerflow.storage.runs import MultitaskStrategy, Run
 from deerflow.tracing import TRACEPARENT

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.utils.uuid import uuid7
 
-from deerflow.agents.run_options import run_options
 from deerflow.capability import AskedRun, Capabilities
 from deerflow.config import AppConfig
 from deerflow.config.agents import AgentConfig
 from deerflow.config.switches import KEY as SWITCHED_OFF
+from deerflow.context.run_options import RunOptions, run_options
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import message_json, plain, values_json
 from deerflow.events.store import RunEvent, read_page
-from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.models.factory import find_model
 from deerflow.runs.executor import Executor, RunObserver

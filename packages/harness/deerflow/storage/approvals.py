@@ -83,7 +83,7 @@ class ApprovalRepository:
 
 
 class RunApprovals:
-    """See :class:`deerflow.context.Approvals`."""
+    """See :class:`deerflow.context.approvals.Approvals`."""
 
     def __init__(self, database: Database, *, run_id: str, thread_id: str, user_id: str) -> None:
         self._database = database

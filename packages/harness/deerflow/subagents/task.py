@@ -21,6 +21,7 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from deerflow.context import RunContext
+from deerflow.context.subagent import Subagent
 from deerflow.models.context_window import ESTIMATED
 from deerflow.models.pricing import ENTRY, price_of
 from deerflow.security.door import UNTRUSTED
@@ -176,9 +177,9 @@ class Subagents:
                 result = await self.play(given, runtime.context, runtime.stream_writer)
                 is_fine = result["status"] in ("completed", "turn_limit")
                 return _answer(result, result_text(result), status="success" if is_fine else "error")
-            if runtime.context.start_subagent is None:
+            if (start := runtime.context.delegation.start) is None:
                 raise ToolException("nothing can work in the background here. Call task without background.")
-            runtime.context.start_subagent(given, runtime.context)
+            start(given, runtime.context)
             return _answer(
                 given, f"Started in the background as {given['task_id']}. Go on; its result comes as a message."
             )
@@ -233,19 +234,14 @@ class Subagents:
         config = self.configs[given["subagent_type"]]
         own = replace(
             context,
-            is_subagent=True,
-            subagent_name=config.name,
-            task_namespace=given["namespace"],
-            max_turns=given["max_turns"],
-            arrivals=None,
-            start_subagent=None,
-            cancel_subagent=None,
-            unattended=context.unattended or states is not None,
+            subagent=Subagent(config.name, given["namespace"], given["max_turns"]),
+            delegation=replace(context.delegation, start=None, cancel=None),
+            trust=replace(context.trust, unattended=context.trust.unattended or states is not None),
         )
         result = await self._played(config, given, own, emit, states or _inner)
         emit({"type": EVENTS[result["status"]], **head_of(result), **_ending(result)})
-        if context.subagent_ended is not None:
-            await context.subagent_ended(result["task_id"])
+        if context.delegation.ended is not None:
+            await context.delegation.ended(result["task_id"])
         return result
 
     async def _played(
@@ -258,15 +254,15 @@ class Subagents:
     ) -> TaskResult:
         began, messages, shown = time.monotonic(), list[BaseMessage](), 0
         status: Status | None = None
-        error, limit = "", asyncio.timeout(config.timeout_seconds)
+        error, limit, stops = "", asyncio.timeout(config.timeout_seconds), context.delegation.stops
         kwargs = given.get("carries", {})  # one that an older version began has none
-        prompt = HumanMessage(given["text"], id=f"{context.task_namespace}:prompt", additional_kwargs=kwargs)
+        prompt = HumanMessage(given["text"], id=f"{given['namespace']}:prompt", additional_kwargs=kwargs)
         try:
             graph = await self._graph(config)
             limits = {"recursion_limit": 10 * given["max_turns"] + 100, "run_name": f"{SUBAGENT}{config.name}"}
             playing = states(graph, {"messages": [prompt]}, limits, context)
             async with limit, aclosing(playing) as played:
-                with context.stops.ending(given["task_id"], limit):
+                with stops.ending(given["task_id"], limit):
                     async for state in played:
                         messages = list(state["messages"])
                         answers = [message for message in messages if isinstance(message, AIMessage)]
@@ -275,13 +271,13 @@ class Subagents:
                             spent = _spent(answers[:number], context)
                             emit({"type": "task_running", "task_id": given["task_id"], **progress, **spent})
                         shown = len(answers)
-                        if given["task_id"] in context.stops:
+                        if given["task_id"] in stops:
                             raise TimeoutError
         except GraphBubbleUp:
             raise
         except Exception as problem:
             status, error = "failed", str(problem) or type(problem).__name__
-            if given["task_id"] in context.stops:
+            if given["task_id"] in stops:
                 status, error = "cancelled", "it was stopped"
             elif limit.expired():
                 status, error = "timed_out", f"it took longer than {config.timeout_seconds} seconds"
@@ -308,7 +304,7 @@ class Subagents:
             "files": work["files"],
             **_spent(answers, context),
             "seconds": round(time.monotonic() - began, 1),
-            "model": str(last.response_metadata.get("model_name") or context.model_name or ""),
+            "model": str(last.response_metadata.get("model_name") or context.options.model_name or ""),
             "calls": [_call(answer) for answer in used],
             "work": work,
             "receipts": receipts,
@@ -362,7 +358,7 @@ def _inner(graph: Any, given: dict[str, Any], config: Any, context: RunContext) 
 @async_tool("cancel_task")
 async def cancel_task_tool(task_id: str, runtime: Runtime) -> str:
     """Stop a background task whose result is no longer needed."""
-    cancel = runtime.context.cancel_subagent
+    cancel = runtime.context.delegation.cancel
     if cancel is None or not await cancel(task_id):
         return f"Error: no background task {task_id} is at work."
     return f"Stopped {task_id}."
@@ -374,7 +370,7 @@ def _spent(answers: Iterable[AIMessage], context: RunContext) -> _Spent:
         if not (used := answer.usage_metadata):
             continue
         tokens += used["total_tokens"]
-        if (price := price_of(context.config, answer, context.model_name)) is not None:
+        if (price := price_of(context.config, answer, context.options.model_name)) is not None:
             cost = (cost or 0.0) + price["amount"]
     return {"tokens": tokens, "cost": cost}
 

@@ -110,7 +110,7 @@ async def _played(name: str, entry: AcpAgentConfig, prompt: str, runtime: Any) -
     await asyncio.to_thread(import_module, "acp")
     from acp import PROTOCOL_VERSION, RequestError, spawn_agent_process, text_block
 
-    if (workspace := runtime.context.workspace) is None:
+    if (workspace := runtime.context.machine.workspace) is None:
         raise ToolException("Error: this agent runs without a workspace.")
 
     def tell(text: str) -> None:

@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
 from deerflow.errors import RequestError
+from deerflow.tools.custom_agents import CustomAgents
 from deerflow.tools.decorator import OUTLIVES_THREAD, Runtime, async_tool
 
 Soul = Annotated[str, Field(description="The whole SOUL.md: purpose, manner, limits")]
@@ -28,7 +29,7 @@ async def setup_agent_tool(
     changes: dict[str, Any] = {"soul": soul, "description": description}
     chosen = {"skills": skills, "display_name": display_name}
     changes |= {key: value for key, value in chosen.items() if value}
-    return await _save(runtime, runtime.context.agent_name or name, changes)
+    return await _save(runtime, runtime.context.agent or name, changes)
 
 
 @async_tool("update_agent", metadata=OUTLIVES_THREAD)
@@ -41,14 +42,16 @@ async def update_agent_tool(
 ) -> str:
     """Change who you are in later conversations, only when the user asks for it. What is left out stays."""
     given = {"soul": soul, "description": description, "skills": skills, "display_name": display_name}
-    return await _save(runtime, runtime.context.agent_name, {key: value for key, value in given.items() if value})
+    return await _save(
+        runtime, runtime.context.options.agent_name, {key: value for key, value in given.items() if value}
+    )
 
 
-async def _save(runtime: Any, name: str | None, changes: Mapping[str, Any]) -> str:
-    if runtime.context.save_agent is None:
+async def _save(runtime: Runtime, name: str | None, changes: Mapping[str, Any]) -> str:
+    if (agents := runtime.context.of(CustomAgents)) is None:
         raise ToolException("Error: agents cannot be changed here.")
     try:
-        return await runtime.context.save_agent(name, changes)
+        return await agents.save(name, changes)
     except RequestError as error:
         raise ToolException(f"Error: {error}") from error
 

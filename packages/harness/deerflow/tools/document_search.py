@@ -38,7 +38,7 @@ async def documents_below(sandbox: Sandbox, context: RunContext, entry: Entry, g
     else:
         paths = [entry.path]
     found = [path for path in paths if PurePosixPath(path).suffix.lower() in READ_BY_TEXT]
-    if not found or context.converters is None:
+    if not found or (converters := context.machine.converters) is None:
         return Searched()
     searched = Searched(found=found)
     names = {path: PurePosixPath(path).name for path in found}
@@ -46,7 +46,7 @@ async def documents_below(sandbox: Sandbox, context: RunContext, entry: Entry, g
         async with asyncio.timeout(SECONDS):
             for path in found[:MOST]:
                 try:
-                    text = await markdown_of(sandbox, path, context.converters, context.principal.user_id)
+                    text = await markdown_of(sandbox, path, converters, context.principal.user_id)
                     searched.texts[text] = path
                 except SandboxError as error:
                     searched.skipped.append(str(error).rstrip("."))

@@ -115,7 +115,7 @@ async def bash_tool(
     Use the file tools to read, write and search files."""
     sandbox = await runtime.context.sandbox()
     given = command
-    if runtime.context.is_subagent:  # others work in the same shell
+    if runtime.context.subagent is not None:  # others work in the same shell
         command = f"(cd {WORKSPACE}\n{command}\n)"
     if run_in_background:
         process = await sandbox.start_process(command)
@@ -132,7 +132,7 @@ async def bash_tool(
         on_output=lambda text: _live(runtime, text),
     )
     ran = [began, time.time()]
-    if (traced := runtime.context.trace_command) is not None:
+    if (traced := runtime.context.machine.trace_command) is not None:
         traced(command, runtime.tool_call_id, began, result.exit_code)
     said = (
         [f"The whole output, {result.total_bytes} bytes, is in {path}: use grep or read_file."] if result.kept else []
@@ -145,7 +145,7 @@ async def bash_tool(
     if any(said):
         artifact[SAID_OF] = "\n".join(filter(None, said))
     if (tests := invocation(given)) is not None:
-        artifact[TESTED] = await _tested(sandbox, given, tests, result, own_shell=not runtime.context.is_subagent)
+        artifact[TESTED] = await _tested(sandbox, given, tests, result, own_shell=runtime.context.subagent is None)
     return cut_middle(_shown(result, limit), most), artifact
 
 

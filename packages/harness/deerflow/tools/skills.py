@@ -16,6 +16,7 @@ from deerflow.errors import RequestError
 from deerflow.sandbox.interface import WORKSPACE
 from deerflow.security.text import inline
 from deerflow.skills.catalog import SkillSet
+from deerflow.skills.for_run import SkillsForRun
 from deerflow.skills.parser import Skill
 from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
 from deerflow.tools.shell import absolute, cut_middle, network_note, settings
@@ -39,7 +40,8 @@ INTERPRETERS = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node"}
 @async_tool("describe_skill")
 async def describe_skill_tool(query: str, runtime: Runtime) -> str:
     """Find skills that are not listed, by words of their names and descriptions. Read the SKILL.md of the one that fits."""
-    found = await asyncio.to_thread(runtime.context.skills.search, query)
+    given = runtime.context.of(SkillsForRun)
+    found = await asyncio.to_thread(given.usable.search, query) if given is not None else []
     return "\n".join(f"- {skill.file}: {inline(skill.description, 1024)}" for skill in found) or "No skill fits."
 
 
@@ -55,15 +57,16 @@ async def run_skill_script_tool(
     """Run a script of a skill that needs secrets: the script gets them in its environment, you never see them.
     A bash command that is such a script and nothing else runs the same way. Everything else runs with bash."""
     context = runtime.context
-    chosen = context.skills.enabled.get(skill)
-    if chosen is None or context.skill_secrets is None:
+    given = context.of(SkillsForRun)
+    chosen = given.usable.enabled.get(skill) if given is not None else None
+    if given is None or chosen is None:
         return f"Error: There is no skill {skill!r} that is on."
     file = posixpath.normpath(posixpath.join(chosen.path, script))
     there = chosen.directory / file.removeprefix(f"{chosen.path}/")
     if not file.startswith(f"{chosen.path}/") or not await asyncio.to_thread(there.is_file):
         return f"Error: The skill {skill!r} has no file {script!r}."
     try:
-        secrets = await context.skill_secrets(chosen)
+        secrets = await given.secrets(chosen)
         if lacking := without_secrets(chosen, secrets):
             return f"Error: {lacking}"
         interpreter = INTERPRETERS.get(posixpath.splitext(file)[1])
@@ -138,10 +141,11 @@ async def skill_manage_tool(
 ) -> str:
     """Suggest a skill of the user's own, or a change of one, when a way of working will be needed again: it took many steps,
     overcame errors, or the user corrected you. Prefer patch to edit. The user reviews each suggestion before it counts."""
-    if runtime.context.suggest_skill is None:
+    given = runtime.context.of(SkillsForRun)
+    if given is None or not given.may_suggest:
         return "Error: Skills cannot be changed here."
     try:
-        await runtime.context.suggest_skill(
+        await given.suggest(
             {"action": action, "name": name, "content": content, "path": path, "find": find, "replace": replace}
         )
     except RequestError as error:

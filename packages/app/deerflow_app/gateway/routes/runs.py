@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
 from deerflow.agents.receipts import CheckReceipt, Claim, CommandReceipt, FileReceipt, RefusedCall
+from deerflow.context.run_options import RunOptions
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.features.tracing.otlp import otlp
 from deerflow.features.tracing.timeline import Timeline
-from deerflow.harness import RunOptions
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.runs.view import run_json, verification

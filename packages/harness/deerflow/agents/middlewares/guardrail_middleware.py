@@ -40,6 +40,7 @@ from deerflow.agents.transcript import DECISION, NETWORK_DECISION, REFUSED
 from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import RunContext
+from deerflow.context.approvals import Approvals
 from deerflow.guardrails import (
     GuardrailDecision,
     GuardrailProvider,
@@ -93,7 +94,7 @@ class _Call:
     def key(self) -> str:
         """Some providers count their calls anew in every message."""
         context = context_of(self.request)
-        namespace = context.task_namespace if context is not None else ""
+        namespace = context.namespace if context is not None else ""
         return f"{namespace}/{asking_id(self.request)}/{self.request.tool_call['id']}"
 
 
@@ -175,9 +176,9 @@ class GuardrailMiddleware(Middleware):
     async def arrivals(self, request: Request) -> list[AnyMessage]:
         """Ask about the hosts that commands of the last step could not reach, before the model goes on, and tell it the decisions."""
         context: Any = request.runtime.context
-        if not isinstance(context, RunContext) or context.approvals is None:
+        if not isinstance(context, RunContext) or context.trust.approvals is None:
             return []
-        questions = NetworkQuestions(context, context.approvals, self.unattended, partial(emit, request.runtime))
+        questions = NetworkQuestions(context, context.trust.approvals, self.unattended, partial(emit, request.runtime))
         more: dict[str, Any] = {"hide_from_ui": True}
         named = [(str(uuid4()), text) for text in await questions.answers(request.state["messages"])]
         return [HumanMessage(text, id=id_, name=NETWORK_DECISION, additional_kwargs=more) for id_, text in named]
@@ -203,26 +204,26 @@ class GuardrailMiddleware(Middleware):
             destination=call.effect.destination(call.args),
             sources=sources,
             asker={
-                "agent": context.agent_name or "" if context is not None else "",
-                "subagent": context.subagent_name if context is not None else "",
+                "agent": context.agent if context is not None else "",
+                "subagent": context.subagent.name if context is not None and context.subagent is not None else "",
             },
             cosmetic=call.cosmetic,
             call_id=call.request.tool_call["id"],
             reason=decision.reasons[0].code if decision.reasons else "",
         )
-        if not call.definition or context is None or context.approvals is None:
+        if not call.definition or (approvals := _approvals(call.request)) is None:
             return answer_to(value, cosmetic=call.cosmetic)
-        asked = await context.approvals.asked(call.key)
+        asked = await approvals.asked(call.key)
         shown, void = (asked["shown"], asked["void"]) if asked is not None and "shown" in asked else (None, 0)
         for _ in range(void):
             interrupt(value)
         if shown == call.definition:
             return answer_to(value, cosmetic=call.cosmetic)
-        await context.approvals.ask(call.key, {"shown": call.definition, "void": void})
+        await approvals.ask(call.key, {"shown": call.definition, "void": void})
         value = value | ({"changed": {"before": shown, "now": call.definition}} if shown is not None else {})
         interrupt(value)
         # That was an answer to what the person saw before.
-        await context.approvals.ask(call.key, {"shown": call.definition, "void": void + 1})
+        await approvals.ask(call.key, {"shown": call.definition, "void": void + 1})
         return answer_to(value, cosmetic=call.cosmetic)
 
     async def _grant_for(self, call: _Call) -> str | None:
@@ -230,15 +231,14 @@ class GuardrailMiddleware(Middleware):
         context = context_of(call.request)
         if context is None:
             return None
-        agent = context.agent_name or ""
-        if context.approvals is not None:
-            patterns = await context.approvals.patterns(agent, call.name, call.effect.digest)
+        if (approvals := context.trust.approvals) is not None:
+            patterns = await approvals.patterns(context.agent, call.name, call.effect.digest)
             if any(covers(pattern, call.args, call.cosmetic) for pattern in patterns):
                 return "grant"
-        if not context.unattended:
+        if not context.trust.unattended:
             return None
         for name, grant in self.unattended.grants.items():
-            same = (grant.tool, grant.agent) == (call.name, context.agent_name)
+            same = (grant.tool, grant.agent) == (call.name, context.options.agent_name)
             if same and covers(grant.pattern, call.args, call.cosmetic):
                 return name
         return None
@@ -291,10 +291,10 @@ class GuardrailMiddleware(Middleware):
             asked = replace(
                 asked,
                 thread_id=context.thread_id,
-                is_subagent=context.is_subagent,
+                is_subagent=context.subagent is not None,
                 user_id=context.principal.user_id,
                 run_id=context.run_id,
-                agent_name=context.agent_name,
+                agent_name=context.options.agent_name,
             )
         try:
             return await self.provider.aevaluate(asked)
@@ -313,10 +313,11 @@ class GuardrailMiddleware(Middleware):
         if call.effect.reaches == "address":
             if in_hosts(destination, self.open_hosts):
                 return ""
-            if context.provenance is not None and await context.provenance.open_address(str(call.args.get("url"))):
+            rows = context.trust.provenance
+            if rows is not None and await rows.open_address(str(call.args.get("url"))):
                 return ""
-        agent = context.agent_name or ""
-        return "" if context.approvals and await context.approvals.may_reach(agent, destination) else destination
+        approvals = context.trust.approvals
+        return "" if approvals and await approvals.may_reach(context.agent, destination) else destination
 
 
 def guardrail_of(config: GuardrailsConfig, order: ToolOrderMiddleware | None = None) -> GuardrailMiddleware:
@@ -385,33 +386,35 @@ def _instead(request: ToolCallRequest, answer: Mapping[str, Any]) -> ToolMessage
     return error_result(call, text, ToolFailure.REJECTED, **{REFUSED: f"the user rejected it. {why}"})
 
 
+def _approvals(request: ToolCallRequest) -> Approvals | None:
+    context = context_of(request)
+    return context.trust.approvals if context is not None else None
+
+
 async def _keep_going(call: _Call) -> None:
     """Record that a call which needed no decision has begun, and waits for what its server asks: the text that it brings is its own."""
-    context = context_of(call.request)
-    if context is not None and context.approvals is not None:
-        await context.approvals.ask(call.key, {"begun": call.effect.digest})
+    if (approvals := _approvals(call.request)) is not None:
+        await approvals.ask(call.key, {"begun": call.effect.digest})
 
 
 async def _goes_on(call: _Call) -> bool:
     """Return whether the call began before without a decision, by the same definition."""
-    context = context_of(call.request)
-    if context is None or context.approvals is None:
+    if (approvals := _approvals(call.request)) is None:
         return False
-    asked = await context.approvals.asked(call.key)
+    asked = await approvals.asked(call.key)
     return asked is not None and asked.get("begun") == call.effect.digest
 
 
 async def _grant(call: _Call, answer: Mapping[str, Any]) -> None:
     """Keep what an approval grants: calls of the tool, or for a call that only sends, its destination in this chat."""
     context = context_of(call.request)
-    if context is None or context.approvals is None:
+    if context is None or (approvals := context.trust.approvals) is None:
         return
-    agent = context.agent_name or ""
     if call.effect.sends and not call.effect.changes:
-        await context.approvals.let_reach(agent, call.effect.destination(call.args))
+        await approvals.let_reach(context.agent, call.effect.destination(call.args))
     if answer.get("grant"):
         everywhere = answer["grant"] == "always"
-        await context.approvals.grant(agent, call.name, call.effect.digest, pattern_of(answer), everywhere=everywhere)
+        await approvals.grant(context.agent, call.name, call.effect.digest, pattern_of(answer), everywhere=everywhere)
 
 
 async def _denied(request: ToolCallRequest, decision: GuardrailDecision) -> ToolMessage:
@@ -437,12 +440,12 @@ async def _record(request: ToolCallRequest, outcome: str, decision: GuardrailDec
     call, context = request.tool_call, context_of(request)
     event = {"tool": call["name"], "tool_call_id": call["id"], "decision": outcome, "reasons": reasons}
     emit(request.runtime, {"type": "guardrail", **event, "policy_id": decision.policy_id})
-    if context is not None and context.approvals is not None:
-        await context.approvals.record(
+    if context is not None and (approvals := context.trust.approvals) is not None:
+        await approvals.record(
             call["id"] or "",
             outcome,
             asked_by=asking_id(request),
-            agent=context.agent_name or "",
+            agent=context.agent,
             tool=call["name"],
             code=decision.reasons[0].code if decision.reasons else "",
             policy_id=decision.policy_id,

@@ -35,13 +35,15 @@ class ProvenanceMiddleware(Middleware):
         name, context = request.tool_call["name"], context_of(request)
         if request.tool is None:
             return await handler(request)
-        effect, rows = effect_of(request.tool, network_of(context)), context.provenance if context is not None else None
+        effect = effect_of(request.tool, network_of(context))
+        rows = context.trust.provenance if context is not None else None
         if rows is not None and (source := effect.source(name, request.tool_call["args"])) is not None:
             await rows.add(source)
         shared = _shared_mounts(context) if effect.is_inside else ()
         if rows is not None and shared:
             await rows.through_mounts(shared)
-        gated = context if context is not None and context.gate is not None and effect.reaches == "commands" else None
+        has_gate = context is not None and context.machine.gate is not None
+        gated = context if has_gate and effect.reaches == "commands" else None
         if gated is not None:
             await _settle(request, gated)
         result = _with_said(await handler(request))
@@ -58,16 +60,17 @@ class ProvenanceMiddleware(Middleware):
 
 async def _settle(request: ToolCallRequest, context: RunContext) -> None:
     """Bring the rows up to what the messages show: the gate, which judges the hosts of this call, sees rows alone."""
-    if context.provenance is None or network_of(context) not in ("allowlist", "internet"):
+    rows = context.trust.provenance
+    if rows is None or network_of(context) not in ("allowlist", "internet"):
         return
     sources = await foreign_sources(request)
-    if context.provenance.is_volatile:
-        await context.provenance.add(*sources)
+    if rows.is_volatile:
+        await rows.add(*sources)
 
 
 def _with_refused(result: ToolResult, context: RunContext) -> ToolResult:
     """Return ``result`` with the hosts that commands could not reach since the last one, and why."""
-    provider = context.sandbox_provider
+    provider = context.machine.provider
     sandbox = provider.get(sandbox_id(context.thread_id, context.principal.user_id)) if provider is not None else None
     if sandbox is None or not (refused := sandbox.take_refused()):
         return result

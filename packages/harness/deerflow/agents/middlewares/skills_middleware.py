@@ -21,10 +21,10 @@ from deerflow.agents.middlewares.base import (
 from deerflow.agents.transcript import is_person
 from deerflow.agents.turn import DURING_WORK, FACTS, SKILL
 from deerflow.config import Paths
-from deerflow.context import RunContext
 from deerflow.errors import RequestError
 from deerflow.sandbox.interface import WORKSPACE
 from deerflow.skills.catalog import NO_SKILLS
+from deerflow.skills.for_run import SkillsForRun
 from deerflow.skills.own import OwnSkills
 from deerflow.skills.parser import Skill
 from deerflow.tools.skills import run_skill_script_tool, runs_script_of, script_call, without_secrets
@@ -56,7 +56,8 @@ class SkillsMiddleware(Middleware):
         context, call = context_of(request), request.tool_call
         skill = active_skill(request.state["messages"])
         path = str(call["args"].get("path") or "")
-        skills = context.skills if context is not None else NO_SKILLS
+        given = context.of(SkillsForRun) if context is not None else None
+        skills = given.usable if given is not None else NO_SKILLS
         reads = call["name"] == "read_file" and path.startswith(f"{skills.root}/")
         if skill and skill["allowed_tools"] is not None and not reads and not _is_allowed(call, skill["allowed_tools"]):
             allowed = ", ".join(skill["allowed_tools"]) or "none"
@@ -64,20 +65,20 @@ class SkillsMiddleware(Middleware):
         used = next((one for one in skills.enabled.values() if reads and one.file == path), None)
         if used is not None and context is not None:
             await asyncio.to_thread(OwnSkills(self._paths, context.principal.user_id).count, used.name)
-        if call["name"] == "bash" and context is not None and any(one.secrets for one in skills.enabled.values()):
-            return await _with_secrets(request, handler, context, skill)
+        if call["name"] == "bash" and given is not None and any(one.secrets for one in skills.enabled.values()):
+            return await _with_secrets(request, handler, given, skill)
         return await handler(request)
 
 
 async def _with_secrets(
-    request: ToolCallRequest, handler: ToolHandler, context: RunContext, active: Mapping[str, Any] | None
+    request: ToolCallRequest, handler: ToolHandler, given: SkillsForRun, active: Mapping[str, Any] | None
 ) -> ToolResult:
     """Make a command that is a script of a skill with secrets the call of ``run_skill_script`` that it stands for.
 
     What judges and records calls is inside of this, so that it sees that call, as if the model had made it. A command that runs such a
     script in another way is left as it is, and its result says that the script got no secrets.
     """
-    call, skills = request.tool_call, context.skills.enabled.values()
+    call, skills = request.tool_call, given.usable.enabled.values()
     command = str(call["args"].get("command") or "")
     found = script_call(command, skills)
     skill = found[0] if found is not None else runs_script_of(command, skills)
@@ -89,10 +90,13 @@ async def _with_secrets(
     elif runner is None or not _may_run(skill, active):
         why = f"Only {RUN_SCRIPT} gives them, which cannot be called here."
     else:
-        why = await _lacks(skill, context)
+        why = await _lacks(skill, given)
     if found is None or runner is None or why:
         return with_note(await handler(request), f"The script ran without the keys of the skill {skill.name}. {why}")
-    there = {"directory": WORKSPACE} if context.is_subagent else {}  # where its commands begin
+    context = context_of(request)
+    there = (
+        {"directory": WORKSPACE} if context is not None and context.subagent is not None else {}
+    )  # where its commands begin
     args = {**there, **found[1], **({"timeout": limit} if (limit := call["args"].get("timeout")) else {})}
     made = request.override(tool_call={**call, "name": RUN_SCRIPT, "args": args}, tool=runner)
     return with_replaced(await handler(made), lambda message: message.model_copy(update={"name": call["name"]}))
@@ -106,12 +110,10 @@ def _may_run(skill: Skill, active: Mapping[str, Any] | None) -> bool:
     return _is_allowed({"name": RUN_SCRIPT, "args": {}}, allowed)
 
 
-async def _lacks(skill: Skill, context: RunContext) -> str:
+async def _lacks(skill: Skill, given: SkillsForRun) -> str:
     """Return why a skill's scripts do not get all its secrets; empty if they do."""
-    if context.skill_secrets is None:
-        return "There are none here."
     try:
-        return without_secrets(skill, await context.skill_secrets(skill))
+        return without_secrets(skill, await given.secrets(skill))
     except RequestError as error:
         return str(error)
 

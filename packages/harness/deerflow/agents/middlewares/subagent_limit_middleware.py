@@ -48,7 +48,8 @@ class SubagentLimitMiddleware(Middleware):
         made = [message for message in turn if isinstance(message, ToolMessage) and message.name == TASK]
         left = self.max_delegations - sum(DEFERRED not in message.additional_kwargs for message in made)
         context = request.runtime.context
-        busy = context.background_subagents() if context is not None and context.background_subagents else 0
+        count = context.delegation.in_background if context is not None else None
+        busy = count() if count is not None else 0
         allowed = max(0, min(self.max_concurrent - busy, left))
         if len(calls) <= allowed:
             return result
@@ -66,7 +67,8 @@ class TurnLimitMiddleware(Middleware):
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         result = await handler(request)
-        limit = request.runtime.context.max_turns if request.runtime.context else None
+        context = request.runtime.context
+        limit = context.subagent.max_turns if context and context.subagent else None
         if limit is None or is_summary_request(request) or ends_turn(result):
             return result
         answers = sum(isinstance(message, AIMessage) for message in request.state["messages"]) + 1

@@ -525,7 +525,7 @@ async def _kept(context: RunContext | None, name: str, text: str, *, only_new: b
     Args:
         only_new: a file that is there already holds more, and stays.
     """
-    if context is None or context.sandbox_provider is None:
+    if context is None or context.machine.provider is None:
         return ""
     path = result_path(name)
     try:
@@ -548,11 +548,11 @@ async def _keep_history(request: Request, messages: Sequence[AnyMessage]) -> str
     context = request.runtime.context
     if (
         context is None
-        or context.sandbox_provider is None
+        or context.machine.provider is None
         or not READERS & {_tool_name(tool) for tool in request.tools}
     ):
         return ""
-    name = f"conversation-{context.task_namespace}" if context.is_subagent else "conversation"
+    name = f"conversation-{context.namespace}" if context.subagent is not None else "conversation"
     return await _kept(context, name, await asyncio.to_thread(history, messages))
 
 

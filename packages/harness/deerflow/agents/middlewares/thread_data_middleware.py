@@ -20,7 +20,8 @@ from deerflow.agents.middlewares.base import (
     reminder,
 )
 from deerflow.config import AppConfig, Paths
-from deerflow.context import RunContext, Workspace
+from deerflow.context import RunContext
+from deerflow.context.workspace import Workspace
 from deerflow.harness import tool_image
 from deerflow.sandbox.converters import build_converters
 from deerflow.sandbox.interface import SandboxError, SandboxProvider, sandbox_id
@@ -40,12 +41,14 @@ class ThreadDataMiddleware(Middleware):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         context = request.runtime.context
-        if isinstance(context, RunContext) and context.workspace is not None:
+        if isinstance(context, RunContext) and context.machine.workspace is not None:
             return await handler(request)
         if not isinstance(context, RunContext):
             context = RunContext(thread_id=_thread_id(context, request.runtime.config))
         workspace = await asyncio.to_thread(thread_workspace, self.paths, context)
-        return await handler(_with_context(request, replace(context, workspace=workspace)))
+        return await handler(
+            _with_context(request, replace(context, machine=replace(context.machine, workspace=workspace)))
+        )
 
 
 def thread_workspace(paths: Paths, context: RunContext) -> Workspace:
@@ -76,9 +79,9 @@ async def _running(request: Request) -> str:
     """At the beginning of a turn: what still runs since earlier ones."""
     context = request.runtime.context
     begins = bool(request.messages) and isinstance(request.messages[-1], HumanMessage)
-    if not begins or not isinstance(context, RunContext) or context.sandbox_provider is None:
+    if not begins or not isinstance(context, RunContext) or context.machine.provider is None:
         return ""
-    sandbox = context.sandbox_provider.get(sandbox_id(context.thread_id, context.principal.user_id))
+    sandbox = context.machine.provider.get(sandbox_id(context.thread_id, context.principal.user_id))
     try:
         processes = await sandbox.list_processes() if sandbox is not None else []
     except SandboxError:
@@ -109,16 +112,11 @@ class SandboxMiddleware(Middleware):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         context = request.runtime.context
-        if not isinstance(context, RunContext) or context.sandbox_provider is not None:
+        if not isinstance(context, RunContext) or context.machine.provider is not None:
             return await handler(request)
         policy = await asyncio.to_thread(
             thread_policy, self.config, self.paths, context.thread_id, context.principal.user_id
         )
-        context = replace(
-            context,
-            config=context.config or self.config,
-            sandbox_provider=self.provider,
-            sandbox_policy=policy,
-            converters=self.converters,
-        )
+        machine = replace(context.machine, provider=self.provider, policy=policy, converters=self.converters)
+        context = replace(context, config=context.config or self.config, machine=machine)
         return await handler(_with_context(request, context))

@@ -68,7 +68,7 @@ class TokenUsageMiddleware(Middleware):
 
     async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         context = request.runtime.context
-        budget = context.budget if context is not None else None
+        budget = context.spending.budget if context is not None else None
         if context is None or budget is None:
             return await self._asked(request, handler)
         call, worst = object(), self._worst(request, context, budget.limits)
@@ -106,7 +106,7 @@ class TokenUsageMiddleware(Middleware):
         emit(request.runtime, {"type": SPENDING_LIMIT, **reached.facts})
         call = object()
         try:
-            await budget.reserve(call, worst, last=not request.runtime.context.is_subagent)
+            await budget.reserve(call, worst, last=request.runtime.context.subagent is None)
         except LimitReached as empty:
             return error_message(SPENDING_LIMIT, f"Stopped: {empty}. {empty.remedy}")
         note = f"[SPENDING LIMIT] Tools are closed: {reached}. Tell the user what you found, and what is missing."
@@ -134,13 +134,13 @@ class TokenUsageMiddleware(Middleware):
         context = request.runtime.context
         caller = "middleware:summarization" if is_summary_request(request) else "lead_agent"
         entry = (request.model.metadata or {}).get(ENTRY)
-        if context is not None and entry and entry != entry_of(context.config, message, context.model_name):
+        if context is not None and entry and entry != entry_of(context.config, message, context.options.model_name):
             message.response_metadata[ENTRY] = entry  # a fallback, a summarizer, or a subagent with a model of its own
-        if context is not None and context.count_usage is not None:
-            if context.is_subagent:
-                caller = f"subagent:{context.subagent_name}"
+        if context is not None and (count := context.spending.count) is not None:
+            if context.subagent is not None:
+                caller = f"subagent:{context.subagent.name}"
                 message.response_metadata["run_id"] = context.run_id  # its thread is not the run's
-            context.count_usage(message, caller)
+            count(message, caller)
         usage: dict[str, Any] = dict(message.usage_metadata or {})
         model = model_id(request.model)  # the one that was asked, which a fallback may have changed
         self.calls.answered(model, usage)
@@ -162,13 +162,13 @@ class TokenUsageMiddleware(Middleware):
 def _identity(request: Request) -> str:
     """Identifies a call by what it goes on from."""
     last = request.state["messages"][-1].id if request.state["messages"] else ""
-    return f"{request.runtime.context.task_namespace}:{last}:{is_summary_request(request)}"
+    return f"{request.runtime.context.namespace}:{last}:{is_summary_request(request)}"
 
 
 def _pricing(request: Request, context: RunContext) -> PricingConfig | None:
     """The price of the entry that is asked, which may be a fallback of the run's."""
     entry = (request.model.metadata or {}).get(ENTRY)
-    return pricing_of(context.config, entry or model_id(request.model), entry or context.model_name)
+    return pricing_of(context.config, entry or model_id(request.model), entry or context.options.model_name)
 
 
 async def _reserve(budget: Budget, call: object, worst: Spent, question: str) -> None:

@@ -154,8 +154,8 @@ class ToolLedgerMiddleware(Middleware):
             return await handler(request)
         # Some providers count their calls anew in every message.
         call_id = f"{asking_id(request)}/{request.tool_call['id']}"
-        if context.task_namespace:
-            call_id = f"{context.task_namespace}/{call_id}"
+        if context.namespace:
+            call_id = f"{context.namespace}/{call_id}"
         if not await ledger.begin(call_id):
             return error_result(request.tool_call, CUT_OFF, ToolFailure.INTERRUPTED)
         try:

@@ -131,7 +131,7 @@ def _failure_text(name: str, error: Exception, detail: str) -> str:
 
 def _without_host_paths(text: str, context: RunContext | None) -> str:
     """The thread's directories by the names under which the model knows them."""
-    workspace = context.workspace if context else None
+    workspace = context.machine.workspace if context else None
     if workspace is None:
         return text
     virtual = {
@@ -287,7 +287,7 @@ def _json_problem(raw: str, error: str | None) -> str:
 
 
 async def _spill(message: ToolMessage, text: str, context: RunContext | None) -> str | None:
-    if context is None or context.sandbox_provider is None:
+    if context is None or context.machine.provider is None:
         return None
     path = result_path(message.tool_call_id)
     try:

@@ -16,6 +16,7 @@ from deerflow.agents.transcript import (
 )
 from deerflow.agents.turn import DURING_WORK, FACTS, PICTURES, PROMPT, QUOTED, pictures_of, render_facts
 from deerflow.context import RunContext
+from deerflow.context.arrivals import Arrivals
 from deerflow.security.door import Untrusted, admit
 
 
@@ -57,11 +58,13 @@ def _with_facts(message: AnyMessage, mark: str) -> AnyMessage:
 
 
 class SteeringMiddleware(Middleware):
-    """Takes the messages that wait for the run; one that the transcript has already (the run went on after a crash) is not said twice."""
+    """Takes the messages that wait for the run, for the lead agent; one that the transcript has already (the run went on after a crash) is not said twice."""
 
     async def arrivals(self, request: Request) -> list[AnyMessage]:
         context = request.runtime.context
-        if context is None or context.arrivals is None or not (waiting := await context.arrivals()):
+        if context is None or context.subagent is not None or (arrivals := context.of(Arrivals)) is None:
+            return []
+        if not (waiting := await arrivals.take()):
             return []
         said = {message.id for message in request.messages}
         arrived = [message for message in waiting if message.id not in said]

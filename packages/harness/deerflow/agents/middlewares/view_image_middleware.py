@@ -211,7 +211,7 @@ async def _kept(file: FileBlock, context: RunContext | None) -> dict[str, Any]:
 
     try:
         data = await asyncio.to_thread(file.content)
-        if context is None or context.sandbox_provider is None or context.converters is None:
+        if context is None or context.machine.provider is None or context.machine.converters is None:
             encoded = await asyncio.to_thread(base64.b64encode, data)
             url = f"data:{file.media_type or 'image/png'};base64,{encoded.decode()}"
         else:
@@ -268,7 +268,7 @@ async def _load(reference: str, context: RunContext | None) -> dict[str, Any]:
     scheme, _, rest = reference.partition(":")
     about, _, path = rest.partition(",")
     try:
-        if context is None or context.sandbox_provider is None:
+        if context is None or context.machine.provider is None:
             raise ValueError("this image is no longer available")
         if f"{scheme}:" == UPLOAD:
             mime_type, data = await sent_picture(context, path, about)

@@ -89,10 +89,10 @@ async def _file_shown(path: str, runtime: Runtime, options: Options, full_page: 
 @asynccontextmanager
 async def _own_sandbox(runtime: Runtime, config: AppConfig) -> AsyncIterator[Sandbox]:
     """One that holds nothing but a browser's own files, and whose network is that of the tools for the web."""
-    provider = runtime.context.sandbox_provider
+    provider = runtime.context.machine.provider
     if provider is None:
         raise SandboxError("This agent runs without a sandbox, and so without a browser. Use web_fetch.")
-    limits = replace(runtime.context.sandbox_policy.limits, file_size_mb=256, disk_mb=1024, cpu_seconds=120)
+    limits = replace(runtime.context.machine.policy.limits, file_size_mb=256, disk_mb=1024, cpu_seconds=120)
     network = network_of(config)
     async with temporary_sandbox(provider, OWNER, Policy(network=network, limits=limits)) as sandbox:
         if sandbox.isolation.network != network.mode:

@@ -19,6 +19,7 @@ import yaml
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
+from deerflow.capability import Capability
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AGENT_FILE, MAX_SOUL_CHARS, SOUL_FILE, AgentConfig, agents_of_files
 from deerflow.config.document import write_text
@@ -29,6 +30,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents import subagents_of
+from deerflow.tools.custom_agents import CustomAgents
 
 NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
 """Of the ids of assistants that have a name: the lead agent and custom agents."""
@@ -58,11 +60,13 @@ class AgentChoices(TypedDict):
     subagents: list[str]
 
 
-class AgentService:
+class AgentService(Capability):
     """Args:
     config: the snapshot now in force.
     forget: deletes what an agent remembers of a person.
     """
+
+    name = "agents"
 
     def __init__(
         self,
@@ -75,6 +79,12 @@ class AgentService:
         self._paths = paths
         self._config = config
         self._forget = forget
+
+    def for_run(self, principal: Principal, thread_id: str, agent: str) -> CustomAgents:
+        async def save(name: str | None, changes: Mapping[str, Any]) -> str:
+            return await self.save(principal, name, changes, thread_id)
+
+        return CustomAgents(save)
 
     async def list(self, principal: Principal) -> list[AgentConfig]:
         """By name."""

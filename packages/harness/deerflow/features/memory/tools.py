@@ -61,7 +61,7 @@ MEMORY_TOOLS = (memory_search_tool, memory_save_tool, memory_forget_tool, search
 
 def _said(runtime: Any) -> Sequence[Any]:
     """The messages in which the person may speak: a subagent has its task from a model."""
-    return () if runtime.context.is_subagent else runtime.state["messages"]
+    return () if runtime.context.subagent is not None else runtime.state["messages"]
 
 
 def _memory(runtime: Any) -> MemoryForRun:

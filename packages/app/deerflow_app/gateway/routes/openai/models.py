@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Response
 from starlette.responses import JSONResponse
 
-from deerflow.agents.run_options import run_options
+from deerflow.context.run_options import run_options
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.threads import LEAD_AGENT

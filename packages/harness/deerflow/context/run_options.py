@@ -1,21 +1,48 @@
-"""What callers choose per run, as clients and graph configurations name it."""
+"""The choices of a caller for one run, and how clients and graph configurations name them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deerflow.config import switches
 from deerflow.config.agents import AgentConfig
 from deerflow.errors import InvalidRequestError
-from deerflow.harness import RunOptions
 from deerflow.identity import check_agent_name
 
 BOOTSTRAP_SKILL = "bootstrap"
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """The choices of a caller for one run. None means: the default of the configuration or the agent."""
+
+    model_name: str | None = None
+    thinking_enabled: bool = True
+    reasoning_effort: str | None = None
+    is_plan_mode: bool = False
+    subagent_enabled: bool = False
+    max_concurrent_subagents: int = 3
+    agent_name: str | None = None
+    agent: AgentConfig | None = None
+    """The definition of the agent of that name."""
+    is_bootstrap: bool = False
+    """The run sets up an agent in a conversation."""
+    available_skills: tuple[str, ...] | None = None
+    """Names of the skills that the agent may use; None: all that are on."""
+    switched_off: tuple[str, ...] = ()
+    """Switched off by the person, see :mod:`deerflow.config.switches`."""
+
+    def without(self, names: Iterable[str]) -> RunOptions:
+        """Return the same with more switched off. The conversation that sets up an agent keeps the skill for that."""
+        off = switches.switches([*self.switched_off, *names])
+        skills = () if switches.SKILLS in off and not self.is_bootstrap else self.available_skills
+        return replace(self, switched_off=off, available_skills=skills)
+
+
 def run_options(given: Mapping[str, Any], agent: AgentConfig | None = None) -> RunOptions:
-    """The options of a run out of what a client sent as ``configurable`` and ``context``.
+    """Return the options of a run out of what a client sent as ``configurable`` and ``context``.
 
     ``mode`` (flash, thinking, pro, ultra) is the reference's short hand: what is given singly counts more.
 

@@ -40,8 +40,9 @@ def main(message: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")
-    revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
-    number = f"{len(revisions) + 1:04}"
+    newest = ScriptDirectory.from_config(config).get_current_head()
+    assert newest, "The migration of the first release is gone."
+    number = f"{int(newest) + 1:04}"
     with create_engine("sqlite://").begin() as connection:
         config.attributes.update(
             connection=connection,
@@ -49,8 +50,7 @@ def main(message: str) -> None:
             render_item=render_item,
             include_object=include_object,
         )
-        if revisions:
-            command.upgrade(config, "head")
+        command.upgrade(config, "head")
         slug = re.sub(r"\W+", "_", message.lower()).strip("_")
         config.set_main_option("file_template", f"{number}_{slug[:40]}")
         command.revision(config, message, autogenerate=True, rev_id=number)

@@ -6,26 +6,26 @@ import asyncio
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from importlib import import_module
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from langchain.tools import ToolRuntime
 from langchain_core.messages import HumanMessage
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
 from deerflow.context import RunContext
 from deerflow.context.subagent import Subagent
 from deerflow.features.memory.facts import Changes, made
+from deerflow.features.memory.service import REVIEW
+from deerflow.features.memory.store import EARLIER
 from deerflow.features.memory.tools import memory_save_tool
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
 from deerflow.storage.provenance import Source, add_sources
+from deerflow.storage.tables import jobs, utc_now
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 FACT = {"content": "The user measures in metric units.", "category": "preference", "confidence": 0.95, "message": 1}
@@ -344,7 +344,7 @@ async def test_facts_of_before_wait_until_their_thread_is_found_clean(runtime: R
     unjudged = "INSERT INTO thread_sources SELECT thread_id, 'unjudged', '', '', false, created_at FROM threads WHERE thread_id = 'clean'"
     for statement in ("DELETE FROM jobs", unjudged):
         await runtime.database.write(lambda c: c.execute(text(statement)))  # noqa: B023
-    await runtime.database.write(upgrade_again)
+    await runtime.database.write(doubt)
     assert await contents(runtime) == ["I like tea."]
     runtime.jobs.ring()
     while await runtime.database.read(
@@ -356,11 +356,16 @@ async def test_facts_of_before_wait_until_their_thread_is_found_clean(runtime: R
     assert (await runtime.memory.document(ALICE))["user"]["workContext"]["summary"] == ""
 
 
-def upgrade_again(connection: Connection) -> None:
-    """Run the migration that doubts facts of before, as over a database of then."""
-    script = import_module("deerflow.storage.migrations.versions.0015_confirmed_memory")
-    with Operations.context(MigrationContext.configure(connection)):
-        script.upgrade()
+def doubt(connection: Connection) -> None:
+    """Leave facts as development versions left those of before they knew foreign text: in doubt, with a job for each thread."""
+    facts = connection.execute(text("SELECT number, source FROM memory_facts WHERE content LIKE 'DE%'")).all()
+    for number, thread_id in facts:
+        here = {"number": number, "why": EARLIER}
+        connection.execute(text("UPDATE memory_facts SET untrusted = :why WHERE number = :number"), here)
+        connection.execute(text("DELETE FROM memory_index WHERE rowid = :number"), here)
+        payload = {"user_id": ALICE.user_id, "agent": "", "thread_id": thread_id}
+        job = {"kind": REVIEW, "key": str(number), "payload": payload, "due_at": utc_now(), "attempts": 0}
+        connection.execute(insert(jobs).values(job))
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])

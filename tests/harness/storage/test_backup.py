@@ -195,8 +195,8 @@ async def test_what_is_no_backup_or_a_newer_one_is_refused_before_anything_moves
     await asyncio.to_thread(backup, location, paths, tmp_path / "b.tar.gz")
     with pytest.raises(ValueError, match="backup of a sqlite database"):
         await asyncio.to_thread(restore, tmp_path / "b.tar.gz", "postgresql://x/y", paths, config_dir=tmp_path)
-    monkeypatch.setattr(module, "HEAD", "0000")
-    with pytest.raises(NewerDatabaseError):
+    with monkeypatch.context() as patch, pytest.raises(NewerDatabaseError):
+        patch.setattr("deerflow.storage.migrate.HEAD", "0000")
         await asyncio.to_thread(restore, tmp_path / "b.tar.gz", location, paths, config_dir=tmp_path)
     assert await _users(location) == ["alice"]
     assert not list(paths.base_dir.glob("before-restore-*"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,48 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, StateGraph
-from sqlalchemy import Connection, create_engine, insert, select, text
+from sqlalchemy import Connection, create_engine, insert, inspect, select, text
 
 from deerflow.agents.thread_state import ThreadState
+from deerflow.storage import migrate, tables
 from deerflow.storage import search as message_search
-from deerflow.storage import tables
-from deerflow.storage.budgets import add_usage, usage_by
-from deerflow.storage.checkpoints import sqlite_steps
 from deerflow.storage.checkpoints.sqlite import SqliteCheckpointer
 from deerflow.storage.database import Database
-from deerflow.storage.errors import DatabaseError, NewerDatabaseError
+from deerflow.storage.errors import DatabaseError, NewerDatabaseError, OlderDatabaseError
 from deerflow.storage.migrate import HEAD, MIGRATIONS, copy_database, is_current, run_migrations
-from deerflow.storage.runs import RunLedger
 from deerflow.storage.sqlite_thread import SqliteThread
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
+NEXT = f"{int(HEAD) + 1:04}"
+NEXT_MIGRATION = f'''"""Of a test."""
+
+from alembic import op
+
+revision = "{NEXT}"
+down_revision = "{HEAD}"
+
+
+def upgrade() -> None:
+    op.execute("CREATE TABLE of_the_next (name TEXT)")
+    op.execute("UPDATE users SET role = 'admin'")
+'''
+
+
+def _next_release(folder: Path, patch: pytest.MonkeyPatch, migration: str = NEXT_MIGRATION) -> None:
+    """Make this program the next one, which has a migration more."""
+    shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / f"{NEXT}_of_a_test.py").write_text(migration)
+    for name, value in {"MIGRATIONS": folder, "HEAD": NEXT, "READABLE_FROM": NEXT}.items():
+        patch.setattr(migrate, name, value)
+
+
+async def _add_user(database: Database, name: str = "alice") -> None:
+    row = {"id": name, "email": name, "created_at": tables.utc_now()}
+    await database.write(lambda connection: connection.execute(insert(tables.users).values(row)) and None)
+
+
+def _roles(connection: Connection) -> list[Any]:
+    return [tuple(row) for row in connection.execute(select(tables.users.c.id, tables.users.c.role))]
 
 
 def _differences(connection: Connection) -> list[Any]:
@@ -50,12 +77,36 @@ def _not_ours(item: Any, name: str | None, kind: str, reflected: bool, compare_t
     return name not in ("words", "message_search_words", "message_search_newest", "memory_index_words")
 
 
-async def _head_of(database: Database) -> str | None:
-    return await database.read(lambda connection: connection.execute(text("SELECT * FROM alembic_version")).scalar())
+def _layout(connection: Connection) -> dict[str, Any]:
+    """Return what Alembic does not compare: all keys, conditions of indexes, what goes with a row, tables without row ids."""
+    found, layout = inspect(connection), dict[str, Any]()
+    without_rowid = "SELECT name FROM pragma_table_list WHERE wr"
+    is_sqlite = connection.dialect.name == "sqlite"
+    without = set(connection.scalars(text(without_rowid))) if is_sqlite else set[str]()
+    for name in (*tables.metadata.tables, *message_search.metadata.tables):
+        keys = found.get_foreign_keys(name) + found.get_unique_constraints(name)
+        indexes = [] if name == "message_search" else found.get_indexes(name)
+        conditions = [(str(index["name"]), _condition(index)) for index in indexes]
+        primary = found.get_pk_constraint(name)["constrained_columns"]
+        layout[name] = primary, sorted(map(str, keys)), sorted(conditions), name in without
+    return layout
+
+
+def _condition(index: Any) -> str:
+    return " ".join(str(value) for name, value in index.get("dialect_options", {}).items() if name.endswith("_where"))
 
 
 async def test_migrations_make_exactly_the_tables_that_the_code_declares(database: Database):
     assert await database.read(_differences) == []
+
+
+async def test_keys_and_indexes_are_those_that_the_code_declares(database: Database, postgres_url: str):
+    declared = postgres_url.replace("://", "+psycopg://") if database.is_postgres else "sqlite://"
+    with create_engine(declared).begin() as connection:
+        for metadata in (tables.metadata, message_search.metadata):
+            metadata.create_all(connection)
+        wanted = _layout(connection)
+    assert await database.read(_layout) == wanted
 
 
 def test_a_new_file_has_what_the_migrations_make_and_nothing_else(sqlite_template: Path):
@@ -76,6 +127,7 @@ def test_the_newest_migration_is_the_one_the_program_asks_for():
     revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
     assert revisions[0] == HEAD
     assert sorted(revisions, reverse=True) == revisions
+    assert revisions[-1] == OlderDatabaseError.FIRST
 
 
 async def test_tables_that_change_most_have_room_and_are_vacuumed_early(migrated_url: str):
@@ -119,7 +171,7 @@ async def test_a_database_of_a_newer_program_is_refused_and_left_as_it_is(databa
     await older.aclose()
 
 
-async def test_threads_of_the_release_before_the_tables_are_kept_and_copied_first(
+async def test_threads_of_a_file_without_our_tables_are_kept_and_copied_first(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     path = tmp_path / "deerflow.db"
@@ -129,103 +181,68 @@ async def test_threads_of_the_release_before_the_tables_are_kept_and_copied_firs
     graph.add_edge(START, "answer")
     await graph.compile(checkpointer=old).ainvoke({"messages": [HumanMessage("hi", id="h")]}, THREAD)
     await old.aclose()
-    await asyncio.to_thread(_as_before_0002, path)
 
     database = Database(path)
     with caplog.at_level(logging.INFO, "deerflow.storage"):
         await database.migrate()
     state = await graph.compile(checkpointer=SqliteCheckpointer(database.sqlite)).aget_state(THREAD)
     assert (state.values["title"], state.values["messages"][0].text) == ("kept", "hi")
+    assert await database.read(_differences) == []
     await database.aclose()
     (copy,) = tmp_path.glob("*.bak")
     assert str(copy) in caplog.text and copy.name.startswith("deerflow.db.0000-")
     assert copy.stat().st_mode & 0o077 == 0
     with closing(sqlite3.connect(copy)) as connection:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert names >= {"checkpoints", "writes"}
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        assert names >= {"checkpoints", "writes"} and "users" not in names
         assert connection.execute("SELECT count(*) FROM checkpoints").fetchone()[0] > 0
 
 
-async def test_calls_that_had_begun_before_an_upgrade_are_not_begun_again(database_location: str):
-    database = Database(database_location)
-    await database.migrate()
+async def test_the_next_release_keeps_and_changes_rows_and_shuts_out_this_one(
+    migrated_location: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    before = Database(migrated_location)
+    await _add_user(before)
+    await before.aclose()
+    with monkeypatch.context() as patch, caplog.at_level(logging.INFO, "deerflow.storage"):
+        await asyncio.to_thread(_next_release, tmp_path / "next", patch)
+        database = Database(migrated_location)
+        assert await database.read(_roles) == [("alice", "admin")]
+        assert await database.read(lambda c: inspect(c).has_table("of_the_next"))
+        await database.aclose()
+    assert f"upgraded from version {HEAD} to {NEXT}" in caplog.text
+    again = Database(migrated_location)
+    with pytest.raises(NewerDatabaseError, match=f"version {NEXT}"):
+        await again.read(_roles)
+    await again.aclose()
+    if "://" not in migrated_location:
+        (copy,) = tmp_path.glob("*.bak")
+        assert str(copy) in caplog.text and copy.name.startswith(f"deerflow.db.{HEAD}-")
+        assert copy.stat().st_mode & 0o077 == 0
+        with closing(sqlite3.connect(copy)) as connection:
+            assert connection.execute("SELECT id, role FROM users").fetchall() == [("alice", "user")]
 
-    def as_before_0002(connection: Connection) -> None:
-        connection.execute(text("DROP TABLE tool_executions"))
-        columns = "run_id TEXT, tool_call_id TEXT, finished BOOLEAN, result TEXT"
-        connection.execute(text(f"CREATE TABLE tool_executions ({columns}, PRIMARY KEY (run_id, tool_call_id))"))
-        connection.execute(text("INSERT INTO tool_executions VALUES ('r', 'message/call', false, NULL)"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
 
-    await database.write(as_before_0002)
-    await database.aclose()
-    again = Database(database_location)
-    assert await RunLedger(again, "r").begin("message/call") is False
-    assert await RunLedger(again, "r").begin("message/other") is True
-    assert await again.read(_differences) == []
+async def test_an_upgrade_that_fails_at_its_end_leaves_this_release_as_it_was(
+    migrated_location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = Database(migrated_location)
+    await _add_user(before)
+    await before.aclose()
+    with monkeypatch.context() as patch:
+        fails = f"{NEXT_MIGRATION}    raise RuntimeError('power failure')\n"
+        await asyncio.to_thread(_next_release, tmp_path / "next", patch, fails)
+        database = Database(migrated_location)
+        with pytest.raises(RuntimeError):
+            await database.migrate()
+        await database.aclose()
+    again = Database(migrated_location)
+    assert await again.read(_roles) == [("alice", "user")]
+    assert not await again.read(lambda c: inspect(c).has_table("of_the_next"))
     await again.aclose()
 
 
-async def test_usage_of_before_there_were_sums_of_days_is_in_them(database_location: str):
-    database = Database(database_location)
-    await database.migrate()
-    now = tables.utc_now()
-    used = {"m": {"lead_agent": {"input_tokens": 5, "output_tokens": 2, "calls": 1}}}
-    run = {"thread_id": "t", "user_id": "u", "status": "success", "multitask_strategy": "reject", "kwargs": {}}
-    run |= {"metadata": {}, "created_at": now, "updated_at": now, "usage": used}
-
-    def as_before_0019(connection: Connection) -> None:
-        thread = {"thread_id": "t", "user_id": "u", "status": "idle", "epoch": 0, "created_at": now, "updated_at": now}
-        connection.execute(insert(tables.threads).values({**thread, "metadata": {}}))
-        for number, days in enumerate((9, 9, 0)):  # of today the sums hold all
-            ended = {"run_id": f"r{number}", "position": number + 1, "ended_at": now - timedelta(days=days)}
-            connection.execute(insert(tables.runs).values({**run, **ended}))
-        add_usage(connection, "u", "lead_agent", used)
-        connection.execute(text("DROP TABLE task_transcripts"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0018'"))
-
-    await database.write(as_before_0019)
-    await database.aclose()
-    again = Database(database_location)
-    days = await again.read(lambda connection: usage_by(connection, "day", "2000-01-01", "2999-01-01", "u", 9))
-    assert [(day["calls"], day["input_tokens"], day["output_tokens"]) for day in days] == [(1, 5, 2), (2, 10, 4)]
-    await again.aclose()
-
-
-def _as_before_0002(path: Path) -> None:
-    """Lay the checkpoints out in the tables in which they lay before."""
-    with closing(sqlite3.connect(path)) as db:
-        threads = [thread for (thread,) in db.execute("SELECT DISTINCT thread_id FROM checkpoint_lines")]
-        found = [
-            found for thread in threads for found in sqlite_steps.select_many(db, "WHERE thread_id = ?", [thread], None)
-        ]
-        views = "DROP VIEW checkpoints; DROP VIEW writes;"
-        tables = "DROP TABLE checkpoint_lines; DROP TABLE checkpoint_steps; DROP TABLE checkpoint_writes;"
-        db.executescript(views + tables + _TABLES_BEFORE_0002)
-        for step, writes in found:
-            db.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?)", step)
-            where = (step.thread_id, step.namespace, step.checkpoint_id)
-            for write in writes:
-                row = (*where, write.task_id, write.task_path, write.idx, write.channel, write.kind, write.value)
-                db.execute("INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        db.commit()
-
-
-_TABLES_BEFORE_0002 = """
-CREATE TABLE checkpoints (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,
-    parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, channels TEXT,
-    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
-);
-CREATE TABLE writes (
-    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL,
-    task_path TEXT NOT NULL DEFAULT '', idx INTEGER NOT NULL, channel TEXT NOT NULL, type TEXT, value BLOB,
-    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-);
-"""
-
-
-async def test_a_new_database_needs_no_copy_and_only_three_are_kept(tmp_path: Path):
+async def test_a_new_database_needs_no_copy_and_only_three_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "deerflow.db"
     first = Database(path)
     await first.migrate()
@@ -233,19 +250,13 @@ async def test_a_new_database_needs_no_copy_and_only_three_are_kept(tmp_path: Pa
     assert not list(tmp_path.glob("*.bak"))
     for day in range(4):
         (tmp_path / f"deerflow.db.0000-2020010{day}T000000Z.bak").touch()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE alembic_version")
-        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            if table in tables.metadata.tables or (table.startswith("message_search") and "index_" not in table):
-                connection.execute(f'DROP TABLE IF EXISTS "{table}"')
-        connection.execute("INSERT INTO checkpoint_steps VALUES (1, x'00', NULL, 'empty', '', '{}', '', NULL)")
-        connection.execute("INSERT INTO checkpoint_lines VALUES (1, 't', '')")
-        connection.commit()
+    await asyncio.to_thread(_next_release, tmp_path / "next", monkeypatch)
     again = Database(path)
     await again.migrate()
     await again.aclose()
     copies = sorted(copy.name for copy in tmp_path.glob("*.bak"))
-    assert len(copies) == 3 and copies[:2] == [f"deerflow.db.0000-2020010{day}T000000Z.bak" for day in (2, 3)]
+    assert len(copies) == 3 and copies[2].startswith(f"deerflow.db.{HEAD}-")
+    assert copies[:2] == [f"deerflow.db.0000-2020010{day}T000000Z.bak" for day in (2, 3)]
 
 
 _START = """

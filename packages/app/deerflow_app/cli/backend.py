@@ -101,7 +101,7 @@ def open_backend(settings: Settings) -> Backend:
 
 
 def open_here(settings: Settings) -> DeerFlowClient:
-    """The product in this process. Raises ConfigError; ForeignDatabaseError before anything is written."""
+    """The product in this process. Raises ConfigError; DatabaseError of :func:`refuse_foreign` before anything is written."""
     from deerflow.client import DeerFlowClient
 
     client = DeerFlowClient(
@@ -120,7 +120,7 @@ def open_here(settings: Settings) -> DeerFlowClient:
 
 
 def refuse_foreign(config: AppConfig, paths: Paths) -> None:
-    """Raise ForeignDatabaseError if the file of the database is not ours: no log and no key may come beside it either."""
+    """Raise DatabaseError if the file of the database is not ours, or too old: no log and no key may come beside it either."""
     from deerflow.storage.sqlite_thread import check_file
 
     if config.database.backend == "sqlite":

@@ -42,7 +42,15 @@ from deerflow.config.document import parse_yaml, read_text
 from deerflow.config.env import mask_secrets
 from deerflow.storage import rollback, sql
 from deerflow.storage.errors import DatabaseError, NewerDatabaseError, explained
-from deerflow.storage.migrate import BEFORE_MIGRATIONS, HEAD, copy_database, looked_at, plain_url, versions_of
+from deerflow.storage.migrate import (
+    BEFORE_MIGRATIONS,
+    HEAD,
+    check_version,
+    copy_database,
+    looked_at,
+    plain_url,
+    versions_of,
+)
 from deerflow.storage.threads import begin_deletion, end_deletion, temporary_threads
 
 logger = logging.getLogger(__name__)
@@ -145,13 +153,13 @@ def verify(source: Path) -> Manifest:
 
     Raises:
         ValueError: ``source`` is no backup, or damaged.
-        NewerDatabaseError: the backup is of a newer program.
+        NewerDatabaseError, OlderDatabaseError: the backup is of a program that is newer, or of before the first release.
     """
     return _read(source)
 
 
 def manifest_of(source: Path) -> Manifest:
-    """Return what a backup says of itself, without reading the rest. Blocks. Raises ValueError, NewerDatabaseError as :func:`verify`."""
+    """Return what a backup says of itself, without reading the rest. Blocks. Raises as :func:`verify`."""
     return _read(source, only_manifest=True)
 
 
@@ -170,7 +178,7 @@ def restore(source: Path, location: str, paths: Paths, *, config_dir: Path, resu
 
     Raises:
         DatabaseError: the database is in use or not empty, or ``pg_restore`` is missing or failed.
-        NewerDatabaseError: the backup is of a newer program.
+        NewerDatabaseError, OlderDatabaseError: the backup is of a program that is newer, or of before the first release.
         ValueError: ``source`` is no backup, a damaged one, or one of another kind of database.
     """
     manifest = verify(source)
@@ -381,7 +389,7 @@ def _read(source: Path, *, to: Path | None = None, only_manifest: bool = False) 
 
     Raises:
         ValueError: no backup, or a damaged one.
-        NewerDatabaseError: the backup is of a newer program.
+        NewerDatabaseError, OlderDatabaseError: the backup is of a program that is newer, or of before the first release.
     """
     found: dict[str, str] = {}
     manifest: Manifest | None = None
@@ -417,8 +425,9 @@ def _read(source: Path, *, to: Path | None = None, only_manifest: bool = False) 
         raise ValueError(f"{source} cannot be read as a backup of DeerFlow: {error}. Nothing was changed.") from error
     if manifest is None:
         raise ValueError(f"{source} cannot be read as a backup of DeerFlow: it holds no {_MANIFEST}.")
-    if manifest.format > _FORMAT or (manifest.readable_from or manifest.version) > HEAD:
+    if manifest.format > _FORMAT:
         raise NewerDatabaseError(manifest.version, HEAD)
+    check_version(manifest.version, manifest.readable_from or manifest.version)
     if to is None and manifest.format > 1 and not only_manifest:  # those of the first format have no digests
         _compare(source, digests, found)
     return manifest

@@ -59,6 +59,20 @@ class NewerDatabaseError(DatabaseError):
         )
 
 
+class OlderDatabaseError(DatabaseError):
+    """The tables are of development before the first release, which no release brings up to date."""
+
+    FIRST = "0021"
+    """The number of the first migration."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"The tables are of version {found}, made in development before DeerFlow 0.1.0, which knows versions from {self.FIRST} "
+            "on. Nothing was changed. Let the last program that brings them up to date start with them once (in a checkout: "
+            "`git checkout 85ec0023 && make run`), then start this one. Restore a backup of such tables there, and make a new one."
+        )
+
+
 class ForeignDatabaseError(DatabaseError):
     """The database belongs to deer-flow, whose tables have names of ours and other columns."""
 

@@ -21,6 +21,7 @@ from deerflow.storage.errors import (
     DatabaseError,
     ForeignDatabaseError,
     NewerDatabaseError,
+    OlderDatabaseError,
     check_encoding,
     check_sessions,
     explained,
@@ -58,6 +59,7 @@ def is_current(connection: Connection, *, filling: bool = False) -> bool:
 
     Raises:
         NewerDatabaseError: they are of a newer program.
+        OlderDatabaseError: they are of before the first release.
         DatabaseError: a transfer into the database has not been finished.
     """
     if not filling:
@@ -81,6 +83,7 @@ def upgrade(connection: Connection) -> None:
 
     Raises:
         NewerDatabaseError: the tables are of a newer program.
+        OlderDatabaseError: they are of before the first release.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
@@ -142,14 +145,21 @@ def exclusive(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _version(connection: Connection) -> str:
-    """Return the version of the tables, HEAD if they are newer and this program can use them, or raise NewerDatabaseError."""
-    return min(_readable(*_versions(connection)), HEAD)
+    """Return the version of the tables, HEAD if they are newer and this program can use them. Raises as :func:`check_version`."""
+    return min(check_version(*_versions(connection)), HEAD)
 
 
-def _readable(version: str, readable_from: str) -> str:
-    """Return ``version``, or raise NewerDatabaseError if this program cannot use tables that only later ones can."""
+def check_version(version: str, readable_from: str) -> str:
+    """Return ``version``, if this program can use its tables or bring them up to date.
+
+    Raises:
+        NewerDatabaseError: only later programs can use them.
+        OlderDatabaseError: they are of before the first release.
+    """
     if readable_from > HEAD:
         raise NewerDatabaseError(version, HEAD)
+    if BEFORE_MIGRATIONS < version < OlderDatabaseError.FIRST:
+        raise OlderDatabaseError(version)
     return version
 
 
@@ -190,11 +200,11 @@ def looked_at(location: str, *, writes: bool = False) -> Iterator[Connection]:
         engine.dispose()
 
 
-def check_usable(location: str, users_dir: Path, direct: str = "") -> str:
+def check_usable(location: str, users_dir: Path | None = None, direct: str = "") -> str:
     """Return the version of a database's tables, or raise the DatabaseError that a server would. Writes nothing. Blocks."""
     if "://" not in location:
         check_file(Path(location), users_dir)
-    return _readable(*versions_of(location, direct))
+    return check_version(*versions_of(location, direct))
 
 
 def _versions(connection: Connection) -> tuple[str, str]:

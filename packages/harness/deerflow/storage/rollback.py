@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from deerflow.storage.errors import DatabaseError, NewerDatabaseError
-from deerflow.storage.migrate import HEAD, copies_before_upgrades, copy_database, versions_of
+from deerflow.storage.errors import DatabaseError, NewerDatabaseError, OlderDatabaseError
+from deerflow.storage.migrate import check_usable, copies_before_upgrades, copy_database
 
 ASIDE = "before-rollback-"
 """Beginning of the names of directories that hold a newer database."""
@@ -32,22 +32,32 @@ def rollback(location: str) -> RolledBack | None:
     Nothing may use the database meanwhile. It is kept aside, whole; a kill at any moment leaves one of the two in place.
 
     Raises:
-        DatabaseError: the database is PostgreSQL, in use, or there is no such copy.
+        DatabaseError: the database is PostgreSQL, in use, or of before the first release, or there is no such copy.
         OSError: for example, the disk is full. Nothing was changed.
     """
     is_server = "://" in location
     if not is_server and not Path(location).exists():
         return None
-    version, readable_from = versions_of(location)
-    if readable_from <= HEAD:
+    why = _refusal(location)
+    if why is None:
         return None
-    why = NewerDatabaseError(version, HEAD)
+    if isinstance(why, OlderDatabaseError):
+        raise why
     if is_server:
         raise DatabaseError(
             f"{why} PostgreSQL's own copy is the backup that you made: create an empty database, let "
             "`database.postgres_url` name it, and run `deerflow restore ARCHIVE`."
         )
     return _replace(Path(location), why)
+
+
+def _refusal(location: str) -> NewerDatabaseError | OlderDatabaseError | None:
+    """Return why this program does not use tables of that version, or None if it does."""
+    try:
+        check_usable(location)
+    except (NewerDatabaseError, OlderDatabaseError) as error:
+        return error
+    return None
 
 
 def let_go(database: Path) -> None:
@@ -65,7 +75,7 @@ def let_go(database: Path) -> None:
 
 
 def _replace(database: Path, why: NewerDatabaseError) -> RolledBack:
-    chosen = next((one for one in copies_before_upgrades(database) if versions_of(str(one))[1] <= HEAD), None)
+    chosen = next((one for one in copies_before_upgrades(database) if _refusal(str(one)) is None), None)
     if chosen is None:
         raise DatabaseError(
             f"{why} No copy that this program can use lies beside it. Bring a backup back with `deerflow restore ARCHIVE`."

@@ -21,7 +21,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from deerflow.storage.errors import DatabaseError, DiskFullError, ForeignDatabaseError, explanation
+from deerflow.storage.errors import (
+    DatabaseError,
+    DiskFullError,
+    ForeignDatabaseError,
+    OlderDatabaseError,
+    explanation,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -203,13 +209,16 @@ def check_file(path: Path, users_dir: Path | None) -> None:
 
     Raises:
         ForeignDatabaseError: another program's tables are in it.
+        OlderDatabaseError: its checkpoints lie as they did up to 0001.
         DatabaseError: it is empty or missing, and ``users_dir`` has files of threads.
     """
     if path.exists() and not _is_empty(str(path)):
         with suppress(sqlite3.Error), closing(sqlite3.connect(unchanged(path), uri=True)) as connection:
-            statement = "SELECT 1 FROM sqlite_master WHERE name = ?"
-            if connection.execute(statement, (ForeignDatabaseError.TABLE,)).fetchone():
+            kinds = dict(connection.execute("SELECT name, type FROM sqlite_master"))
+            if ForeignDatabaseError.TABLE in kinds:
                 raise ForeignDatabaseError(str(path))
+            if kinds.get("checkpoints") == "table":  # a view since 0002
+                raise OlderDatabaseError("0001")
         return
     if users_dir is not None and next(users_dir.glob("*/threads/*"), None) is not None:
         raise DatabaseError(

@@ -271,11 +271,11 @@ _GLYPHS = {"ok": ("✓", "ok"), "warn": ("!", "warn"), "bad": ("✗", "bad")}
 def diagnose(settings: Settings) -> list[DoctorCheck]:
     """All checks. What cannot be checked because the configuration is broken is left out; the break is told."""
     checks = [DoctorCheck("System", *finding) for finding in machine()]
-    from deerflow.storage.errors import ForeignDatabaseError
+    from deerflow.storage.errors import DatabaseError
 
     try:
         client = open_here(settings)
-    except ForeignDatabaseError as error:
+    except DatabaseError as error:
         return [*checks, DoctorCheck("Storage", "database", "bad", str(error))]
     except Exception as error:
         if settings.debug:

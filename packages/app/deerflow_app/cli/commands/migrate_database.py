@@ -33,16 +33,18 @@ def migrate_database(
 
     Repeat the command if it was cut off: it goes on.
     """
+    from deerflow.storage.migrate import check_usable
     from deerflow.storage.transfer import begin, finish
 
     source, paths = opened(settings)
-    config, location, target = source.current(), location_of(source, paths), _target(url)
-    if config.database.backend == "memory" or (config.database.backend == "sqlite" and not Path(location).exists()):
+    location, target = location_of(source, paths), _target(url)
+    if "://" not in location and not Path(location).exists():
         raise usage_failure(
             "There is no database yet that could be copied.", "Set `database` in config.yaml to the new one."
         )
     console = make_console(stderr=True)
     with alone(paths.ensure_base_dir()):
+        check_usable(location)
         filled = begin(location, target)
         with console.status("") as status:
             copied = asyncio.run(_copy(location, filled, lambda step: status.update(f"  {step}")))

@@ -65,7 +65,7 @@ EXTRACTION = "memory"
 SUMMARIES = "memory_summaries"
 """The kind of job that makes summaries again after facts in them have changed. Its key is the owner."""
 REVIEW = "memory_review"
-"""The kind of job that looks at the thread of facts of an earlier version. The migration that began it asks for it."""
+"""The kind of job that looks at the thread of facts of an earlier version. Databases of development can still hold such jobs."""
 _SOURCES = 300
 """Characters of the names of sources that are kept with a fact."""
 _PATIENCE = 2

@@ -32,6 +32,36 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
+CREATE TABLE users (
+    id VARCHAR(128) NOT NULL,
+    email VARCHAR(320) NOT NULL,
+    password_hash VARCHAR(256),
+    role VARCHAR(16) NOT NULL,
+    needs_setup BOOLEAN NOT NULL,
+    token_version INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    suspended_at DATETIME,
+    last_seen_at DATETIME,
+    PRIMARY KEY (id),
+    UNIQUE (email)
+);
+CREATE INDEX users_by_age ON users (created_at, id);
+CREATE INDEX users_by_role ON users (role);
+CREATE TABLE site_settings (
+    name VARCHAR(64) NOT NULL,
+    value JSON NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (name)
+);
+CREATE TABLE sessions (
+    id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    created_at DATETIME NOT NULL,
+    expires_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_sessions_user_id ON sessions (user_id);
 CREATE TABLE api_tokens (
     id VARCHAR(128) NOT NULL,
     user_id VARCHAR(128) NOT NULL,
@@ -46,79 +76,6 @@ CREATE TABLE api_tokens (
     UNIQUE (hash)
 );
 CREATE INDEX ix_api_tokens_user_id ON api_tokens (user_id);
-CREATE TABLE assistants (
-    assistant_id VARCHAR(128) NOT NULL,
-    user_id VARCHAR(128) NOT NULL,
-    graph_id VARCHAR(128) NOT NULL,
-    version INTEGER NOT NULL,
-    created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL,
-    PRIMARY KEY (assistant_id)
-);
-CREATE INDEX ix_assistants_user_id ON assistants (user_id);
-CREATE TABLE crons (
-    cron_id VARCHAR(128) NOT NULL,
-    user_id VARCHAR(128) NOT NULL,
-    assistant_id VARCHAR(128) NOT NULL,
-    thread_id VARCHAR(128),
-    schedule VARCHAR(128) NOT NULL,
-    timezone VARCHAR(64),
-    end_time DATETIME,
-    enabled BOOLEAN NOT NULL,
-    on_run_completed VARCHAR(16) NOT NULL,
-    payload JSON NOT NULL,
-    metadata JSON NOT NULL,
-    next_run_at DATETIME,
-    created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL,
-    PRIMARY KEY (cron_id)
-);
-CREATE INDEX ix_crons_next_run_at ON crons (next_run_at);
-CREATE INDEX ix_crons_user_id ON crons (user_id);
-CREATE TABLE jobs (
-    id INTEGER NOT NULL,
-    kind VARCHAR(32) NOT NULL,
-    "key" VARCHAR(256) NOT NULL,
-    payload JSON NOT NULL,
-    due_at DATETIME NOT NULL,
-    attempts INTEGER NOT NULL,
-    leased_until DATETIME,
-    error TEXT,
-    PRIMARY KEY (id),
-    UNIQUE (kind, "key")
-);
-CREATE INDEX ix_jobs_due_at ON jobs (due_at);
-CREATE TABLE run_events (
-    thread_id VARCHAR(128) NOT NULL,
-    first_seq BIGINT NOT NULL,
-    last_seq BIGINT NOT NULL,
-    run_id VARCHAR(128) NOT NULL,
-    ends BOOLEAN NOT NULL,
-    data BLOB NOT NULL,
-    PRIMARY KEY (thread_id, first_seq)
-);
-CREATE INDEX ix_run_events_run_id ON run_events (run_id);
-CREATE TABLE steering (
-    id INTEGER NOT NULL,
-    run_id VARCHAR(128) NOT NULL,
-    message_id VARCHAR(128) NOT NULL,
-    message JSON NOT NULL,
-    PRIMARY KEY (id),
-    UNIQUE (message_id)
-);
-CREATE INDEX ix_steering_run_id ON steering (run_id);
-CREATE TABLE store_items (
-    user_id VARCHAR(128) NOT NULL,
-    namespace VARCHAR(512) NOT NULL,
-    "key" VARCHAR(256) NOT NULL,
-    value JSON NOT NULL,
-    created_at DATETIME NOT NULL,
-    updated_at DATETIME NOT NULL,
-    expires_at DATETIME,
-    ttl_minutes FLOAT,
-    PRIMARY KEY (user_id, namespace, "key")
-);
-CREATE INDEX ix_store_items_expires_at ON store_items (expires_at);
 CREATE TABLE threads (
     thread_id VARCHAR(128) NOT NULL,
     user_id VARCHAR(128) NOT NULL,
@@ -129,32 +86,14 @@ CREATE TABLE threads (
     epoch BIGINT NOT NULL,
     created_at DATETIME NOT NULL,
     updated_at DATETIME NOT NULL,
-    expires_at DATETIME, waits_since DATETIME,
+    expires_at DATETIME,
+    waits_since DATETIME,
     PRIMARY KEY (thread_id)
 );
-CREATE TABLE users (
-    id VARCHAR(128) NOT NULL,
-    email VARCHAR(320) NOT NULL,
-    password_hash VARCHAR(256),
-    role VARCHAR(16) NOT NULL,
-    needs_setup BOOLEAN NOT NULL,
-    token_version INTEGER NOT NULL,
-    created_at DATETIME NOT NULL, suspended_at DATETIME, last_seen_at DATETIME,
-    PRIMARY KEY (id),
-    UNIQUE (email)
-);
-CREATE TABLE assistant_versions (
-    assistant_id VARCHAR(128) NOT NULL,
-    version INTEGER NOT NULL,
-    name VARCHAR(256) NOT NULL,
-    description TEXT,
-    config JSON NOT NULL,
-    context JSON NOT NULL,
-    metadata JSON NOT NULL,
-    created_at DATETIME NOT NULL,
-    PRIMARY KEY (assistant_id, version),
-    FOREIGN KEY(assistant_id) REFERENCES assistants (assistant_id) ON DELETE CASCADE
-);
+CREATE INDEX threads_by_age ON threads (user_id, created_at, thread_id);
+CREATE INDEX threads_by_owner ON threads (user_id, updated_at, thread_id);
+CREATE INDEX threads_expiring ON threads (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL;
 CREATE TABLE runs (
     run_id VARCHAR(128) NOT NULL,
     thread_id VARCHAR(128) NOT NULL,
@@ -186,21 +125,17 @@ CREATE TABLE runs (
     output_tokens BIGINT NOT NULL,
     cost FLOAT,
     llm_calls INTEGER NOT NULL,
-    usage JSON, receipts JSON, trace_id VARCHAR, turn_id VARCHAR(128), ends_turn BOOLEAN,
+    usage JSON,
+    receipts JSON,
+    trace_id VARCHAR,
+    turn_id VARCHAR(128),
+    ends_turn BOOLEAN,
     PRIMARY KEY (run_id),
-    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX one_running ON runs (thread_id) WHERE status = 'running';
 CREATE INDEX runs_of_thread ON runs (thread_id, position);
-CREATE TABLE sessions (
-    id VARCHAR(128) NOT NULL,
-    user_id VARCHAR(128) NOT NULL,
-    created_at DATETIME NOT NULL,
-    expires_at DATETIME NOT NULL,
-    PRIMARY KEY (id),
-    FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
-);
-CREATE INDEX ix_sessions_user_id ON sessions (user_id);
+CREATE INDEX runs_unfinished ON runs (created_at) WHERE status IN ('pending', 'running');
 CREATE TABLE turns (
     thread_id VARCHAR(128) NOT NULL,
     message_id VARCHAR(128) NOT NULL,
@@ -208,53 +143,31 @@ CREATE TABLE turns (
     checkpoint_before VARCHAR(128),
     created_at DATETIME NOT NULL,
     PRIMARY KEY (thread_id, message_id),
-    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
-CREATE TABLE feedback (
-    feedback_id VARCHAR(128) NOT NULL,
+CREATE TABLE run_events (
+    thread_id VARCHAR(128) NOT NULL,
+    first_seq BIGINT NOT NULL,
+    last_seq BIGINT NOT NULL,
     run_id VARCHAR(128) NOT NULL,
-    thread_id VARCHAR(128) NOT NULL,
-    user_id VARCHAR(128) NOT NULL,
-    message_id VARCHAR(128),
-    rating INTEGER NOT NULL,
-    comment TEXT,
-    created_at DATETIME NOT NULL,
-    PRIMARY KEY (feedback_id),
-    FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE,
-    UNIQUE (thread_id, run_id, user_id)
+    ends BOOLEAN NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (thread_id, first_seq)
 );
-CREATE TABLE message_search (
-    id INTEGER NOT NULL,
+CREATE INDEX ix_run_events_run_id ON run_events (run_id);
+CREATE TABLE task_transcripts (
     thread_id VARCHAR(128) NOT NULL,
-    message_id VARCHAR(256) NOT NULL,
-    user_id VARCHAR(128) NOT NULL,
-    type VARCHAR(8) NOT NULL,
-    text TEXT NOT NULL,
-    created_at DATETIME NOT NULL,
-    PRIMARY KEY (id),
-    FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE,
-    UNIQUE (thread_id, message_id)
+    namespace VARCHAR(128) NOT NULL,
+    task_id TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (thread_id, namespace),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
 CREATE TABLE tool_executions (
-	run_id VARCHAR(128) NOT NULL, 
-	call VARCHAR(32) NOT NULL, 
-	PRIMARY KEY (run_id, call)
-)
- WITHOUT ROWID
-
-;
-CREATE INDEX threads_by_owner ON threads (user_id, updated_at, thread_id);
-CREATE INDEX threads_by_age ON threads (user_id, created_at, thread_id);
-CREATE INDEX threads_expiring ON threads (expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX users_by_age ON users (created_at, id);
-CREATE INDEX users_by_role ON users (role);
-CREATE INDEX store_items_by_age ON store_items (user_id, updated_at, namespace, "key");
-CREATE INDEX ix_feedback_run_id ON feedback (run_id);
-CREATE VIRTUAL TABLE message_search_index USING fts5(
-    words, content = '', columnsize = 0, detail = none, prefix = '2 3',
-    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'"
-);
-CREATE INDEX runs_unfinished ON runs (created_at) WHERE status IN ('pending', 'running');
+    run_id VARCHAR(128) NOT NULL,
+    call VARCHAR(32) NOT NULL,
+    PRIMARY KEY (run_id, call)
+) WITHOUT ROWID;
 CREATE TABLE daily_usage (
     user_id VARCHAR(128) NOT NULL,
     day VARCHAR(10) NOT NULL,
@@ -265,106 +178,35 @@ CREATE TABLE daily_usage (
     input_tokens BIGINT NOT NULL,
     cached_tokens BIGINT NOT NULL,
     output_tokens BIGINT NOT NULL,
-    cost FLOAT NOT NULL, estimated_calls BIGINT,
+    cost FLOAT NOT NULL,
+    estimated_calls BIGINT,
     PRIMARY KEY (user_id, day, agent, model, currency)
 );
-CREATE INDEX daily_usage_by_day ON daily_usage (day)
-;
+CREATE INDEX daily_usage_by_day ON daily_usage (day);
+CREATE TABLE thread_pages (
+    thread_id VARCHAR(128) NOT NULL,
+    path TEXT NOT NULL,
+    url TEXT NOT NULL,
+    title TEXT NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    read_at DATETIME NOT NULL,
+    PRIMARY KEY (thread_id, path),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+) WITHOUT ROWID;
 CREATE TABLE grants (
-	id VARCHAR(128) NOT NULL, 
-	user_id VARCHAR(128) NOT NULL, 
-	agent VARCHAR(128) NOT NULL, 
-	tool TEXT NOT NULL, 
-	thread_id VARCHAR(128), 
-	pattern JSON, 
-	created_at DATETIME NOT NULL, digest VARCHAR(64), destination TEXT, 
-	PRIMARY KEY (id), 
-	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
-);
-CREATE TABLE tool_decisions (
-	id VARCHAR(128) NOT NULL, 
-	run_id VARCHAR(128) NOT NULL, 
-	thread_id VARCHAR(128) NOT NULL, 
-	user_id VARCHAR(128) NOT NULL, 
-	agent VARCHAR(128) NOT NULL, 
-	tool TEXT NOT NULL, 
-	call_id TEXT NOT NULL, 
-	decision VARCHAR(16) NOT NULL, 
-	code TEXT NOT NULL, 
-	policy_id TEXT, 
-	created_at DATETIME NOT NULL, 
-	PRIMARY KEY (id), 
-	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
-);
-CREATE INDEX ix_grants_user_id ON grants (user_id);
-CREATE INDEX ix_tool_decisions_run_id ON tool_decisions (run_id);
-CREATE INDEX ix_tool_decisions_created_at ON tool_decisions (created_at);
-CREATE TABLE budgets (
-    scope VARCHAR(8) NOT NULL,
-    key VARCHAR(128) NOT NULL,
-    day VARCHAR(10) NOT NULL,
-    tokens BIGINT NOT NULL,
-    cost FLOAT NOT NULL,
-    currency VARCHAR(3) NOT NULL,
-    extensions INTEGER NOT NULL,
-    extended_by VARCHAR(128),
-    PRIMARY KEY (scope, key, day)
-);
-CREATE TABLE memory_facts (
-    number INTEGER NOT NULL PRIMARY KEY,
-    user_id VARCHAR(128) NOT NULL,
-    agent VARCHAR(128) NOT NULL,
     id VARCHAR(128) NOT NULL,
-    content TEXT NOT NULL,
-    category VARCHAR(64) NOT NULL,
-    confidence FLOAT NOT NULL,
-    source VARCHAR(128) NOT NULL,
-    message_id VARCHAR(128),
-    source_error TEXT,
-    untrusted TEXT,
-    created_at DATETIME NOT NULL,
-    used_at DATETIME,
-    expires_at DATETIME,
-    ended_at DATETIME,
-    superseded_by VARCHAR(128),
-    UNIQUE (user_id, agent, id)
-);
-CREATE TABLE memory_sections (
     user_id VARCHAR(128) NOT NULL,
     agent VARCHAR(128) NOT NULL,
-    sections JSON NOT NULL,
-    updated_at DATETIME NOT NULL,
-    PRIMARY KEY (user_id, agent)
-);
-CREATE TABLE memory_watermarks (
-    thread_id VARCHAR(128) NOT NULL PRIMARY KEY,
-    message_id VARCHAR(128) NOT NULL,
-    is_read BOOLEAN NOT NULL,
+    tool TEXT NOT NULL,
+    thread_id VARCHAR(128),
+    pattern JSON,
+    created_at DATETIME NOT NULL,
+    digest VARCHAR(64),
+    destination TEXT,
+    PRIMARY KEY (id),
     FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
-CREATE VIRTUAL TABLE memory_index USING fts5(words, tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
-CREATE TRIGGER memory_facts_gone AFTER DELETE ON memory_facts BEGIN DELETE FROM memory_index WHERE rowid = old.number; END;
-CREATE INDEX memory_facts_held ON memory_facts (user_id, agent, ended_at, confidence, created_at);
-CREATE INDEX memory_facts_held_by_category ON memory_facts (user_id, agent, category, ended_at, confidence, created_at);
-CREATE TABLE mcp_connections (
-    user_id VARCHAR(128) NOT NULL,
-    server VARCHAR(256) NOT NULL,
-    data TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    expires_at DATETIME,
-    leased_until DATETIME,
-    PRIMARY KEY (user_id, server)
-);
-CREATE TABLE mcp_authorizations (
-    state VARCHAR(64) NOT NULL PRIMARY KEY,
-    user_id VARCHAR(128) NOT NULL,
-    data TEXT NOT NULL,
-    expires_at DATETIME NOT NULL
-);
-CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id)
-;
-CREATE INDEX threads_waiting ON threads (user_id, waits_since, thread_id) WHERE waits_since IS NOT NULL
-;
+CREATE INDEX ix_grants_user_id ON grants (user_id);
 CREATE TABLE asked_calls (
     thread_id VARCHAR(128) NOT NULL,
     call VARCHAR(32) NOT NULL,
@@ -389,8 +231,175 @@ CREATE TABLE thread_addresses (
     opened_in VARCHAR(128),
     PRIMARY KEY (thread_id, address, via)
 ) WITHOUT ROWID;
-CREATE INDEX thread_addresses_opened ON thread_addresses (thread_id, host, opened_in)
-;
+CREATE INDEX thread_addresses_opened ON thread_addresses (thread_id, host, opened_in);
+CREATE TABLE tool_decisions (
+    id VARCHAR(128) NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    agent VARCHAR(128) NOT NULL,
+    tool TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    decision VARCHAR(16) NOT NULL,
+    code TEXT NOT NULL,
+    policy_id TEXT,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY (run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+);
+CREATE INDEX ix_tool_decisions_created_at ON tool_decisions (created_at);
+CREATE INDEX ix_tool_decisions_run_id ON tool_decisions (run_id);
+CREATE TABLE budgets (
+    scope VARCHAR(8) NOT NULL,
+    key VARCHAR(128) NOT NULL,
+    day VARCHAR(10) NOT NULL,
+    tokens BIGINT NOT NULL,
+    cost FLOAT NOT NULL,
+    currency VARCHAR(3) NOT NULL,
+    extensions INTEGER NOT NULL,
+    extended_by VARCHAR(128),
+    PRIMARY KEY (scope, key, day)
+);
+CREATE TABLE steering (
+    id INTEGER NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128) NOT NULL,
+    message JSON NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (message_id)
+);
+CREATE INDEX ix_steering_run_id ON steering (run_id);
+CREATE TABLE jobs (
+    id INTEGER NOT NULL,
+    kind VARCHAR(32) NOT NULL,
+    key VARCHAR(256) NOT NULL,
+    payload JSON NOT NULL,
+    due_at DATETIME NOT NULL,
+    attempts INTEGER NOT NULL,
+    leased_until DATETIME,
+    error TEXT,
+    PRIMARY KEY (id),
+    UNIQUE (kind, key)
+);
+CREATE INDEX ix_jobs_due_at ON jobs (due_at);
+CREATE TABLE feedback (
+    feedback_id VARCHAR(128) NOT NULL,
+    run_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128),
+    rating INTEGER NOT NULL,
+    comment TEXT,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (feedback_id),
+    FOREIGN KEY (run_id) REFERENCES runs (run_id) ON DELETE CASCADE,
+    UNIQUE (thread_id, run_id, user_id)
+);
+CREATE INDEX ix_feedback_run_id ON feedback (run_id);
+CREATE TABLE assistants (
+    assistant_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    graph_id VARCHAR(128) NOT NULL,
+    version INTEGER NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (assistant_id)
+);
+CREATE INDEX ix_assistants_user_id ON assistants (user_id);
+CREATE TABLE assistant_versions (
+    assistant_id VARCHAR(128) NOT NULL,
+    version INTEGER NOT NULL,
+    name VARCHAR(256) NOT NULL,
+    description TEXT,
+    config JSON NOT NULL,
+    context JSON NOT NULL,
+    metadata JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (assistant_id, version),
+    FOREIGN KEY (assistant_id) REFERENCES assistants (assistant_id) ON DELETE CASCADE
+);
+CREATE TABLE crons (
+    cron_id VARCHAR(128) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    assistant_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128),
+    schedule VARCHAR(128) NOT NULL,
+    timezone VARCHAR(64),
+    end_time DATETIME,
+    enabled BOOLEAN NOT NULL,
+    on_run_completed VARCHAR(16) NOT NULL,
+    payload JSON NOT NULL,
+    metadata JSON NOT NULL,
+    next_run_at DATETIME,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (cron_id)
+);
+CREATE INDEX ix_crons_next_run_at ON crons (next_run_at);
+CREATE INDEX ix_crons_user_id ON crons (user_id);
+CREATE TABLE store_items (
+    user_id VARCHAR(128) NOT NULL,
+    namespace VARCHAR(512) NOT NULL,
+    key VARCHAR(256) NOT NULL,
+    value JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    expires_at DATETIME,
+    ttl_minutes FLOAT,
+    PRIMARY KEY (user_id, namespace, key)
+);
+CREATE INDEX ix_store_items_expires_at ON store_items (expires_at);
+CREATE INDEX store_items_by_age ON store_items (user_id, updated_at, namespace, key);
+CREATE TABLE memory_facts (
+    number INTEGER NOT NULL PRIMARY KEY,
+    user_id VARCHAR(128) NOT NULL,
+    agent VARCHAR(128) NOT NULL,
+    id VARCHAR(128) NOT NULL,
+    content TEXT NOT NULL,
+    category VARCHAR(64) NOT NULL,
+    confidence FLOAT NOT NULL,
+    source VARCHAR(128) NOT NULL,
+    message_id VARCHAR(128),
+    source_error TEXT,
+    untrusted TEXT,
+    created_at DATETIME NOT NULL,
+    used_at DATETIME,
+    expires_at DATETIME,
+    ended_at DATETIME,
+    superseded_by VARCHAR(128),
+    UNIQUE (user_id, agent, id)
+);
+CREATE INDEX memory_facts_held ON memory_facts (user_id, agent, ended_at, confidence, created_at);
+CREATE INDEX memory_facts_held_by_category ON memory_facts (user_id, agent, category, ended_at, confidence, created_at);
+CREATE TABLE memory_sections (
+    user_id VARCHAR(128) NOT NULL,
+    agent VARCHAR(128) NOT NULL,
+    sections JSON NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (user_id, agent)
+);
+CREATE TABLE memory_watermarks (
+    thread_id VARCHAR(128) NOT NULL PRIMARY KEY,
+    message_id VARCHAR(128) NOT NULL,
+    is_read BOOLEAN NOT NULL,
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+);
+CREATE TABLE mcp_connections (
+    user_id VARCHAR(128) NOT NULL,
+    server VARCHAR(256) NOT NULL,
+    data TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    expires_at DATETIME,
+    leased_until DATETIME,
+    PRIMARY KEY (user_id, server)
+);
+CREATE TABLE mcp_authorizations (
+    state VARCHAR(64) NOT NULL PRIMARY KEY,
+    user_id VARCHAR(128) NOT NULL,
+    data TEXT NOT NULL,
+    expires_at DATETIME NOT NULL
+);
+CREATE INDEX ix_mcp_authorizations_user_id ON mcp_authorizations (user_id);
 CREATE TABLE mcp_pins (
     server TEXT NOT NULL,
     digest VARCHAR(64) NOT NULL,
@@ -401,173 +410,167 @@ CREATE TABLE mcp_pins (
     accepted BOOLEAN NOT NULL,
     PRIMARY KEY (server, digest)
 );
-CREATE TABLE thread_pages (
-    thread_id VARCHAR(128) NOT NULL,
-    path TEXT NOT NULL,
-    url TEXT NOT NULL,
-    title TEXT NOT NULL,
-    digest VARCHAR(64) NOT NULL,
-    read_at DATETIME NOT NULL,
-    PRIMARY KEY (thread_id, path),
-    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
-)
- WITHOUT ROWID;
-CREATE TABLE channel_codes (
-	hash VARCHAR(64) NOT NULL, 
-	user_id VARCHAR(128) NOT NULL, 
-	kind VARCHAR(32) NOT NULL, 
-	until DATETIME NOT NULL, 
-	used_at DATETIME, 
-	PRIMARY KEY (hash)
-);
-CREATE INDEX ix_channel_codes_user_id ON channel_codes (user_id);
 CREATE TABLE channel_connections (
-	id VARCHAR(128) NOT NULL, 
-	kind VARCHAR(32) NOT NULL, 
-	user_id VARCHAR(128), 
-	in_file BOOLEAN NOT NULL, 
-	is_on BOOLEAN NOT NULL, 
-	secrets TEXT NOT NULL, 
-	settings JSON NOT NULL, 
-	version INTEGER NOT NULL, 
-	me JSON, 
-	cursor TEXT NOT NULL, 
-	lease_owner VARCHAR(128), 
-	lease_epoch BIGINT NOT NULL, 
-	leased_until DATETIME, 
-	state VARCHAR(16) NOT NULL, 
-	state_since DATETIME, 
-	error TEXT, 
-	linked_at DATETIME, 
-	created_at DATETIME NOT NULL, 
-	updated_at DATETIME NOT NULL, 
-	PRIMARY KEY (id)
+    id VARCHAR(128) NOT NULL,
+    kind VARCHAR(32) NOT NULL,
+    user_id VARCHAR(128),
+    in_file BOOLEAN NOT NULL,
+    is_on BOOLEAN NOT NULL,
+    secrets TEXT NOT NULL,
+    settings JSON NOT NULL,
+    version INTEGER NOT NULL,
+    me JSON,
+    cursor TEXT NOT NULL,
+    lease_owner VARCHAR(128),
+    lease_epoch BIGINT NOT NULL,
+    leased_until DATETIME,
+    state VARCHAR(16) NOT NULL,
+    state_since DATETIME,
+    error TEXT,
+    linked_at DATETIME,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (id)
 );
 CREATE INDEX ix_channel_connections_user_id ON channel_connections (user_id);
 CREATE TABLE channel_identities (
-	id INTEGER NOT NULL, 
-	kind VARCHAR(32) NOT NULL, 
-	workspace VARCHAR(256) NOT NULL, 
-	external_id VARCHAR(256) NOT NULL, 
-	user_id VARCHAR(128) NOT NULL, 
-	name TEXT NOT NULL, 
-	created_at DATETIME NOT NULL, 
-	ended_at DATETIME, 
-	PRIMARY KEY (id)
+    id INTEGER NOT NULL,
+    kind VARCHAR(32) NOT NULL,
+    workspace VARCHAR(256) NOT NULL,
+    external_id VARCHAR(256) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    name TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    ended_at DATETIME,
+    PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX channel_identities_active ON channel_identities (kind, workspace, external_id) WHERE ended_at IS NULL;
 CREATE INDEX ix_channel_identities_user_id ON channel_identities (user_id);
+CREATE TABLE channel_codes (
+    hash VARCHAR(64) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    kind VARCHAR(32) NOT NULL,
+    until DATETIME NOT NULL,
+    used_at DATETIME,
+    PRIMARY KEY (hash)
+);
+CREATE INDEX ix_channel_codes_user_id ON channel_codes (user_id);
 CREATE TABLE channel_conversations (
-	connection_id VARCHAR(128) NOT NULL, 
-	chat VARCHAR(256) NOT NULL, 
-	topic VARCHAR(256) NOT NULL, 
-	user_id VARCHAR(128) NOT NULL, 
-	thread_id VARCHAR(128), 
-	agent VARCHAR(128), 
-	model VARCHAR(256), 
-	mode VARCHAR(16), 
-	created_at DATETIME NOT NULL, 
-	updated_at DATETIME NOT NULL, 
-	PRIMARY KEY (connection_id, chat, topic, user_id), 
-	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE, 
-	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE SET NULL
+    connection_id VARCHAR(128) NOT NULL,
+    chat VARCHAR(256) NOT NULL,
+    topic VARCHAR(256) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    thread_id VARCHAR(128),
+    agent VARCHAR(128),
+    model VARCHAR(256),
+    mode VARCHAR(16),
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (connection_id, chat, topic, user_id),
+    FOREIGN KEY (connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE,
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE SET NULL
 );
 CREATE INDEX ix_channel_conversations_thread_id ON channel_conversations (thread_id);
 CREATE TABLE channel_inbox (
-	id INTEGER NOT NULL, 
-	connection_id VARCHAR(128) NOT NULL, 
-	message_id VARCHAR(256) NOT NULL, 
-	kind VARCHAR(8) NOT NULL, 
-	chat VARCHAR(256) NOT NULL, 
-	topic VARCHAR(256) NOT NULL, 
-	workspace VARCHAR(256) NOT NULL, 
-	author VARCHAR(256) NOT NULL, 
-	body JSON NOT NULL, 
-	sent_at DATETIME NOT NULL, 
-	accepted_at DATETIME NOT NULL, 
-	state VARCHAR(16) NOT NULL, 
-	why TEXT, 
-	user_id VARCHAR(128), 
-	run_id VARCHAR(128), 
-	tries INTEGER NOT NULL, 
-	due_at DATETIME, 
-	PRIMARY KEY (id), 
-	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE, 
-	UNIQUE (connection_id, message_id)
+    id INTEGER NOT NULL,
+    connection_id VARCHAR(128) NOT NULL,
+    message_id VARCHAR(256) NOT NULL,
+    kind VARCHAR(8) NOT NULL,
+    chat VARCHAR(256) NOT NULL,
+    topic VARCHAR(256) NOT NULL,
+    workspace VARCHAR(256) NOT NULL,
+    author VARCHAR(256) NOT NULL,
+    body JSON NOT NULL,
+    sent_at DATETIME NOT NULL,
+    accepted_at DATETIME NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    why TEXT,
+    user_id VARCHAR(128),
+    run_id VARCHAR(128),
+    tries INTEGER NOT NULL,
+    due_at DATETIME,
+    PRIMARY KEY (id),
+    FOREIGN KEY (connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE,
+    UNIQUE (connection_id, message_id)
 );
 CREATE INDEX channel_inbox_of_place ON channel_inbox (connection_id, chat, topic, id);
 CREATE INDEX channel_inbox_waiting ON channel_inbox (connection_id, id) WHERE state = 'accepted';
 CREATE INDEX ix_channel_inbox_accepted_at ON channel_inbox (accepted_at);
 CREATE INDEX ix_channel_inbox_run_id ON channel_inbox (run_id);
-CREATE TABLE channel_limits (
-	connection_id VARCHAR(128) NOT NULL, 
-	chat VARCHAR(256) NOT NULL, 
-	blocked_until DATETIME, 
-	sent_at DATETIME, 
-	unprompted INTEGER NOT NULL, 
-	unprompted_since DATETIME, 
-	PRIMARY KEY (connection_id, chat), 
-	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE
-);
 CREATE TABLE channel_outbox (
-	id INTEGER NOT NULL, 
-	connection_id VARCHAR(128) NOT NULL, 
-	chat VARCHAR(256) NOT NULL, 
-	topic VARCHAR(256) NOT NULL, 
-	place JSON NOT NULL, 
-	turn VARCHAR(256) NOT NULL, 
-	part INTEGER NOT NULL, 
-	kind VARCHAR(8) NOT NULL, 
-	body JSON NOT NULL, 
-	is_final BOOLEAN NOT NULL, 
-	"key" VARCHAR(50) NOT NULL, 
-	wake JSON NOT NULL, 
-	state VARCHAR(16) NOT NULL, 
-	ref JSON, 
-	seq INTEGER NOT NULL, 
-	sent_seq INTEGER NOT NULL, 
-	tries INTEGER NOT NULL, 
-	tried_at DATETIME, 
-	is_marked BOOLEAN NOT NULL, 
-	due_at DATETIME NOT NULL, 
-	error TEXT, 
-	created_at DATETIME NOT NULL, 
-	updated_at DATETIME NOT NULL, 
-	PRIMARY KEY (id), 
-	FOREIGN KEY(connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE, 
-	UNIQUE (connection_id, turn, kind, part)
+    id INTEGER NOT NULL,
+    connection_id VARCHAR(128) NOT NULL,
+    chat VARCHAR(256) NOT NULL,
+    topic VARCHAR(256) NOT NULL,
+    place JSON NOT NULL,
+    turn VARCHAR(256) NOT NULL,
+    part INTEGER NOT NULL,
+    kind VARCHAR(8) NOT NULL,
+    body JSON NOT NULL,
+    is_final BOOLEAN NOT NULL,
+    key VARCHAR(50) NOT NULL,
+    wake JSON NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    ref JSON,
+    seq INTEGER NOT NULL,
+    sent_seq INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    tried_at DATETIME,
+    is_marked BOOLEAN NOT NULL,
+    due_at DATETIME NOT NULL,
+    error TEXT,
+    created_at DATETIME NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY (connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE,
+    UNIQUE (connection_id, turn, kind, part)
 );
 CREATE INDEX channel_outbox_open ON channel_outbox (connection_id, turn) WHERE NOT is_final;
 CREATE INDEX channel_outbox_waiting ON channel_outbox (connection_id, chat, topic, id) WHERE state IN ('pending', 'sending', 'uncertain');
 CREATE INDEX ix_channel_outbox_updated_at ON channel_outbox (updated_at);
 CREATE TABLE channel_decisions (
-	key_hash VARCHAR(64) NOT NULL, 
-	thread_id VARCHAR(128) NOT NULL, 
-	interrupt VARCHAR(128) NOT NULL, 
-	choice JSON NOT NULL, 
-	outbox_id BIGINT, 
-	user_id VARCHAR(128) NOT NULL, 
-	until DATETIME NOT NULL, 
-	decided_at DATETIME, 
-	decided_by VARCHAR(128), 
-	PRIMARY KEY (key_hash), 
-	FOREIGN KEY(outbox_id) REFERENCES channel_outbox (id) ON DELETE SET NULL, 
-	FOREIGN KEY(thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+    key_hash VARCHAR(64) NOT NULL,
+    thread_id VARCHAR(128) NOT NULL,
+    interrupt VARCHAR(128) NOT NULL,
+    choice JSON NOT NULL,
+    outbox_id BIGINT,
+    user_id VARCHAR(128) NOT NULL,
+    until DATETIME NOT NULL,
+    decided_at DATETIME,
+    decided_by VARCHAR(128),
+    PRIMARY KEY (key_hash),
+    FOREIGN KEY (outbox_id) REFERENCES channel_outbox (id) ON DELETE SET NULL,
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
 );
 CREATE INDEX ix_channel_decisions_interrupt ON channel_decisions (interrupt);
 CREATE INDEX ix_channel_decisions_outbox_id ON channel_decisions (outbox_id);
 CREATE INDEX ix_channel_decisions_thread_id ON channel_decisions (thread_id);
-CREATE TABLE task_transcripts (
+CREATE TABLE channel_limits (
+    connection_id VARCHAR(128) NOT NULL,
+    chat VARCHAR(256) NOT NULL,
+    blocked_until DATETIME,
+    sent_at DATETIME,
+    unprompted INTEGER NOT NULL,
+    unprompted_since DATETIME,
+    PRIMARY KEY (connection_id, chat),
+    FOREIGN KEY (connection_id) REFERENCES channel_connections (id) ON DELETE CASCADE
+);
+CREATE TABLE message_search (
+    id INTEGER NOT NULL,
     thread_id VARCHAR(128) NOT NULL,
-    namespace VARCHAR(128) NOT NULL,
-    task_id TEXT NOT NULL,
-    data BLOB NOT NULL,
-    PRIMARY KEY (thread_id, namespace),
-    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE
+    message_id VARCHAR(256) NOT NULL,
+    user_id VARCHAR(128) NOT NULL,
+    type VARCHAR(8) NOT NULL,
+    text TEXT NOT NULL,
+    created_at DATETIME NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY (thread_id) REFERENCES threads (thread_id) ON DELETE CASCADE,
+    UNIQUE (thread_id, message_id)
 );
-CREATE TABLE site_settings (
-    name VARCHAR(64) NOT NULL,
-    value JSON NOT NULL,
-    updated_at DATETIME NOT NULL,
-    PRIMARY KEY (name)
+CREATE VIRTUAL TABLE message_search_index USING fts5(
+    words, content = '', columnsize = 0, detail = none, prefix = '2 3',
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'"
 );
+CREATE VIRTUAL TABLE memory_index USING fts5(words, tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'");
+CREATE TRIGGER memory_facts_gone AFTER DELETE ON memory_facts
+BEGIN DELETE FROM memory_index WHERE rowid = old.number; END;

@@ -1,4 +1,5 @@
 import { defineConfig } from "@playwright/test";
+import { CHROMIUM } from "./e2e/server";
 
 /** Debian's Chromium; nothing is downloaded. Each worker starts its own gateway and model (e2e/server.ts). */
 export default defineConfig({
@@ -16,6 +17,6 @@ export default defineConfig({
     locale: "en-US",
     // A trace costs a quarter of the time: only what fails twice has one in CI.
     trace: process.env.CI ? "on-first-retry" : "retain-on-failure",
-    launchOptions: { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] },
+    launchOptions: { executablePath: CHROMIUM, args: ["--no-sandbox"] },
   },
 });

@@ -2,7 +2,7 @@ import type { Page } from "@playwright/test";
 import { looker } from "./axe";
 import { call } from "./call";
 import { Chat, threadOf } from "./chat";
-import { expect, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import { eachPlainPage } from "./pages";
 
 test.use({ actionTimeout: 30_000 }); // a click that finds nothing must not take the whole test's time
@@ -14,13 +14,13 @@ for (const mobile of [false, true]) {
   test(
     `every page can be used by everybody, ${mobile ? "mobile" : "desktop"}`,
     { tag },
-    async ({ browser, gateway }) => {
+    async ({ browser, gateway, session }) => {
       test.setTimeout(400_000);
       const { context, page, check } = await looker(browser, mobile);
       await page.goto(`${gateway.url}/login`);
       await page.getByLabel("Email").waitFor();
       await check("login");
-      await signIn(context, gateway.url);
+      await session.enter(context);
       await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
       await page.goto(`${gateway.url}/chats`);
       const chat = new Chat(page);
@@ -80,10 +80,10 @@ for (const mobile of [false, true]) {
   test(
     `menus and dialogs can be used by everybody, ${size}`,
     { tag: "@nightly" },
-    async ({ browser, gateway }) => {
+    async ({ browser, gateway, session }) => {
       test.setTimeout(600_000);
       const { context, page, check } = await looker(browser, mobile);
-      await signIn(context, gateway.url);
+      await session.enter(context);
       await page.goto(`${gateway.url}/chats`);
       await threadOf(page, gateway.url, "A question", "An answer.");
       const opened = async (path: string, ...names: (string | RegExp)[]) => {
@@ -139,10 +139,10 @@ for (const mobile of [false, true]) {
   test(
     `what a chat may hold can be used by everybody, ${size}`,
     { tag: "@nightly" },
-    async ({ browser, gateway }) => {
+    async ({ browser, gateway, session }) => {
       test.setTimeout(600_000);
       const { context, page, check } = await looker(browser, mobile);
-      await signIn(context, gateway.url);
+      await session.enter(context);
       await page.goto(`${gateway.url}/chats`);
       const chat = new Chat(page);
       const said = async (message: string, answer: string | RegExp) => {
@@ -202,26 +202,30 @@ for (const mobile of [false, true]) {
     },
   );
 
-  test(`Chinese can be used by everybody, ${size}`, { tag: "@nightly" }, async ({ browser, gateway }) => {
-    test.setTimeout(600_000);
-    const { context, page, check } = await looker(browser, mobile, "zh-CN");
-    await page.goto(`${gateway.url}/login`);
-    await page.getByLabel("邮箱").waitFor();
-    await check("login");
-    await signIn(context, gateway.url);
-    await page.goto(`${gateway.url}/chats`);
-    const field = page.getByRole("textbox", { name: "消息", exact: true });
-    await field.fill("write");
-    await check("welcome");
-    await page.getByRole("button", { name: "发送", exact: true }).click();
-    await expect(page.getByText("The report is ready").last()).toBeVisible();
-    await check("answer and file");
-    await page.goto(`${page.url().split("?")[0]}?panel=`);
-    await expect(page.getByText("report.md").last()).toBeVisible();
-    await check("files");
-    await eachPlainPage(page, gateway.url, check);
-    await context.close();
-  });
+  test(
+    `Chinese can be used by everybody, ${size}`,
+    { tag: "@nightly" },
+    async ({ browser, gateway, session }) => {
+      test.setTimeout(600_000);
+      const { context, page, check } = await looker(browser, mobile, "zh-CN");
+      await page.goto(`${gateway.url}/login`);
+      await page.getByLabel("邮箱").waitFor();
+      await check("login");
+      await session.enter(context);
+      await page.goto(`${gateway.url}/chats`);
+      const field = page.getByRole("textbox", { name: "消息", exact: true });
+      await field.fill("write");
+      await check("welcome");
+      await page.getByRole("button", { name: "发送", exact: true }).click();
+      await expect(page.getByText("The report is ready").last()).toBeVisible();
+      await check("answer and file");
+      await page.goto(`${page.url().split("?")[0]}?panel=`);
+      await expect(page.getByText("report.md").last()).toBeVisible();
+      await check("files");
+      await eachPlainPage(page, gateway.url, check);
+      await context.close();
+    },
+  );
 }
 
 /** Presses the first button of this name as soon as the page answers to it. */

@@ -55,6 +55,7 @@ test("what one person left unsent is not seen by another on the same browser", a
   chat,
   gateway,
 }) => {
+  await signIn(page.context(), gateway.url); // this session ends here, and no other test's
   const email = `second-${Date.now()}@example.com`;
   await addPerson(page, gateway.url, email);
   const kept = () => page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));

@@ -1,29 +1,7 @@
-import {
-  test as base,
-  expect,
-  type APIRequestContext,
-  type BrowserContext,
-  type Page,
-} from "@playwright/test";
+import { test as base, expect, type Page } from "@playwright/test";
 import { Chat } from "./chat";
-import { EMAIL, Gateway, Model, PASSWORD } from "./server";
-
-/** Signs a browser, or a client, in. */
-export async function signIn(
-  on: { request: APIRequestContext } | BrowserContext,
-  url: string,
-  email = EMAIL,
-  password = PASSWORD,
-) {
-  const form = { username: email, password };
-  await expect(async () => {
-    const answer = await on.request.post(`${url}/api/v1/auth/login/local`, {
-      form,
-      headers: { Origin: url },
-    });
-    expect(answer.status()).toBe(200);
-  }).toPass();
-}
+import { Gateway, Model, PASSWORD } from "./server";
+import { Session, signIn } from "./session";
 
 /** An account beside the administrator, made by them. */
 export async function addPerson(admin: Page, url: string, email: string) {
@@ -35,7 +13,7 @@ export async function addPerson(admin: Page, url: string, email: string) {
   expect(made.status()).toBe(201);
 }
 
-type Shared = { flags: readonly string[]; model: Model; gateway: Gateway };
+type Shared = { flags: readonly string[]; model: Model; gateway: Gateway; session: Session };
 
 /** `page` is signed in and begins at `/chats`. All tests of a file share model and gateway, which is started with `flags`. */
 export const test = base.extend<{ signedIn: boolean; chat: Chat }, Shared>({
@@ -56,11 +34,12 @@ export const test = base.extend<{ signedIn: boolean; chat: Chat }, Shared>({
     },
     { scope: "worker", timeout: 100_000 },
   ],
+  session: [async ({ gateway }, use) => use(new Session(gateway.url)), { scope: "worker" }],
   signedIn: [true, { option: true }],
   baseURL: async ({ gateway }, use) => use(gateway.url),
-  page: async ({ page, gateway, signedIn }, use) => {
+  page: async ({ page, session, signedIn }, use) => {
     if (signedIn) {
-      await signIn(page.context(), gateway.url);
+      await session.enter(page.context());
       await page.goto("/chats");
     }
     await use(page);
@@ -68,4 +47,4 @@ export const test = base.extend<{ signedIn: boolean; chat: Chat }, Shared>({
   chat: async ({ page }, use) => use(new Chat(page)),
 });
 
-export { expect };
+export { expect, signIn };

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import { addPerson, expect, signIn, test } from "./fixtures";
+import { Session } from "./session";
 import { freePort, Gateway, Process, PYTHON, ROOT } from "./server";
 
 const SERVER = join(ROOT, "tests/harness/mcp/server.py");
@@ -24,6 +25,7 @@ async function act(page: Page, name: string, what: string) {
 test.describe.configure({ mode: "serial" });
 
 let gateway: Gateway;
+let session: Session;
 let shop: Awaited<ReturnType<typeof serve>>;
 let tickets: Awaited<ReturnType<typeof serve>>;
 const file = join(mkdtempSync(join(tmpdir(), "deerflow-mcp-")), "extensions_config.json");
@@ -37,6 +39,7 @@ test.beforeAll(async ({ model }) => {
   writeFileSync(file, JSON.stringify({ mcpServers: { local } }));
   [shop, tickets] = await Promise.all([serve("http"), serve("oauth")]);
   gateway = await new Gateway(model.url, [], { DEER_FLOW_EXTENSIONS_CONFIG_PATH: file }).start();
+  session = new Session(gateway.url);
 });
 
 test.afterAll(async () => {
@@ -47,7 +50,7 @@ test.afterAll(async () => {
 test.use({ signedIn: false });
 
 test.beforeEach(async ({ page }) => {
-  await signIn(page.context(), gateway.url);
+  await session.enter(page.context());
   await page.goto(`${gateway.url}/settings/mcp`);
 });
 

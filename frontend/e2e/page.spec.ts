@@ -1,6 +1,6 @@
-import type { Locator, Page } from "@playwright/test";
+import type { Browser, Locator, Page } from "@playwright/test";
 import { threadOf } from "./chat";
-import { expect, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import { Gateway } from "./server";
 
 const WIDE = `| ${Array.from({ length: 14 }, (_, i) => `Column number ${i + 1}`).join(" | ")} |
@@ -73,9 +73,9 @@ test("a passage of an answer, and one of a file, is asked about with its place",
   await expect(chat.field).toHaveValue(/^> \/mnt\/user-data\/outputs\/report\.md, “.+”:\n> .+\n\n$/s);
 });
 
-test("on a phone a passage of a file is asked about in the chat", async ({ browser, gateway }) => {
+test("on a phone a passage of a file is asked about in the chat", async ({ browser, gateway, session }) => {
   const context = await browser.newContext({ viewport: phone, isMobile: true, hasTouch: true });
-  await signIn(context, gateway.url);
+  await session.enter(context);
   const page = await context.newPage();
   await page.goto(`${gateway.url}/chats`);
   await page.getByRole("textbox", { name: "Message", exact: true }).fill("write");
@@ -197,19 +197,24 @@ test("notices leave the head of the page free, and a failure that was read has n
   expect(notice!.y).toBeGreaterThanOrEqual(head!.y + head!.height);
 });
 
-for (const [visitor, options] of [
-  ["the first visitor", ["--no-account"]],
-  ["a visitor who is signed out", []],
-] as const)
-  test(`the console of ${visitor} is clean`, async ({ browser, model }) => {
-    const fresh = await new Gateway(model.url, [...options]).start();
-    const page = await browser.newPage();
-    const said: string[] = [];
-    page.on("console", (message) => message.type() === "error" && said.push(message.text()));
-    await page.goto(fresh.url);
-    await page.getByLabel("Email").waitFor();
-    await page.waitForTimeout(500);
-    expect(said).toEqual([]);
-    await page.close();
-    await fresh.stop();
-  });
+/** What the browser complains of while somebody who is not signed in comes to `url`. */
+async function complaints(browser: Browser, url: string): Promise<string[]> {
+  const page = await browser.newPage();
+  const said: string[] = [];
+  page.on("console", (message) => message.type() === "error" && said.push(message.text()));
+  await page.goto(url);
+  await page.getByLabel("Email").waitFor();
+  await page.waitForTimeout(500);
+  await page.close();
+  return said;
+}
+
+test("the console of the first visitor is clean", async ({ browser, model }) => {
+  const fresh = await new Gateway(model.url, ["--no-account"]).start();
+  expect(await complaints(browser, fresh.url)).toEqual([]);
+  await fresh.stop();
+});
+
+test("the console of a visitor who is signed out is clean", async ({ browser, gateway }) => {
+  expect(await complaints(browser, gateway.url)).toEqual([]);
+});

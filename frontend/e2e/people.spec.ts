@@ -1,4 +1,4 @@
-import { expect, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import { EMAIL } from "./server";
 
 test("a new member chooses a password and is in the chat; the inviter has a message to send", async ({
@@ -65,9 +65,9 @@ test("a new member chooses a password and is in the chat; the inviter has a mess
   await expect(page.getByText(email)).toBeHidden();
 });
 
-test("the only administrator learns why the account stays", async ({ browser, gateway }) => {
+test("the only administrator learns why the account stays", async ({ browser, gateway, session }) => {
   const context = await browser.newContext();
-  await signIn(context, gateway.url);
+  await session.enter(context);
   const page = await context.newPage();
   await page.goto(`${gateway.url}/settings/account`);
   await page.getByRole("button", { name: "Delete account" }).click();

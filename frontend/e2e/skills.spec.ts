@@ -1,6 +1,6 @@
 import type { Page } from "@playwright/test";
 import { Chat } from "./chat";
-import { expect, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import { skillArchive, skillText } from "./skill-archive";
 
 const row = (page: Page, name: string) =>
@@ -213,13 +213,17 @@ test("skills are chosen from the / menu by keyboard alone, and taken out again",
   await expect(chat.field).toBeFocused();
 });
 
-test("on a phone skills fit, and one is installed, switched on and used", async ({ browser, gateway }) => {
+test("on a phone skills fit, and one is installed, switched on and used", async ({
+  browser,
+  gateway,
+  session,
+}) => {
   const context = await browser.newContext({
     viewport: { width: 390, height: 844 },
     isMobile: true,
     hasTouch: true,
   });
-  await signIn(context, gateway.url);
+  await session.enter(context);
   const page = await context.newPage();
   await openSkills(page, gateway.url);
   const wide = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -248,9 +252,13 @@ test("on a phone skills fit, and one is installed, switched on and used", async 
   await context.close();
 });
 
-test("in Chinese, skills and what the server refuses are worded in Chinese", async ({ browser, gateway }) => {
+test("in Chinese, skills and what the server refuses are worded in Chinese", async ({
+  browser,
+  gateway,
+  session,
+}) => {
   const context = await browser.newContext({ locale: "zh-CN" });
-  await signIn(context, gateway.url);
+  await session.enter(context);
   const page = await context.newPage();
   await page.goto(`${gateway.url}/settings/skills`);
   await expect(row(page, "pdf")).toContainText("制作、阅读、合并");

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
 import { askWithSubagents, Chat } from "./chat";
-import { expect, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 
 const panel = (page: Page) => page.getByRole("region", { name: "Timeline" });
 const tree = (page: Page) => panel(page).getByRole("tree");
@@ -117,10 +117,11 @@ test("both exports are whole", async ({ page, chat }) => {
 test("on a phone it is a list with durations, and a tap leads back to the step", async ({
   browser,
   gateway,
+  session,
 }) => {
   const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
   const context = await browser.newContext({ ...phone, locale: "en-US" });
-  await signIn(context, gateway.url);
+  await session.enter(context);
   const page = await context.newPage();
   await page.goto(`${gateway.url}/chats`);
   const chat = new Chat(page);

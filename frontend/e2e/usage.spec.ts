@@ -1,25 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
-import { expect, signIn, test as base } from "./fixtures";
-import { Gateway } from "./server";
+import { expect, signIn, test } from "./fixtures";
 
-/** `limited` lets a person use 50,000 tokens a day. */
-const test = base.extend<object, { limited: Gateway }>({
-  limited: [
-    async ({ model }, use) => {
-      const gateway = await new Gateway(model.url, ["--daily-tokens", "50000"]).start();
-      await use(gateway);
-      await gateway.stop();
-    },
-    { scope: "worker", timeout: 100_000 },
-  ],
-  baseURL: async ({ limited }, use) => use(limited.url),
-  page: async ({ page, limited }, use) => {
-    await signIn(page.context(), limited.url);
-    await page.goto("/chats");
-    await use(page);
-  },
-});
+/** A person may use 50,000 tokens a day. */
+test.use({ flags: ["--daily-tokens", "50000"] });
 
 /** A person beside the administrator, and a browser in which they are signed in. */
 async function addPerson(page: Page, url: string, email: string) {
@@ -35,14 +19,14 @@ async function addPerson(page: Page, url: string, email: string) {
 test("people see what their runs used, by day, model and agent, and take it along", async ({
   page,
   chat,
-  limited,
+  gateway,
 }) => {
-  await page.goto(`${limited.url}/settings/usage`);
+  await page.goto(`${gateway.url}/settings/usage`);
   await expect(page.getByText("Nothing used in this period")).toBeVisible();
-  await page.goto(`${limited.url}/chats`);
+  await page.goto(`${gateway.url}/chats`);
   await chat.ask("hello");
   await chat.sees(/tokens · \$/);
-  await page.goto(`${limited.url}/settings/usage`);
+  await page.goto(`${gateway.url}/settings/usage`);
 
   const sums = page.getByRole("definition");
   await expect(sums.first()).toHaveText(/^\$0\.\d+$/);
@@ -79,16 +63,16 @@ test("people see what their runs used, by day, model and agent, and take it alon
 test("administrators see those of all and of each person; others only their own", async ({
   page,
   chat,
-  limited,
+  gateway,
 }) => {
   await chat.ask("hello");
   await chat.sees(/tokens · \$/);
-  const other = await addPerson(page, limited.url, "anna@example.com");
-  await other.goto(`${limited.url}/settings/usage`);
+  const other = await addPerson(page, gateway.url, "anna@example.com");
+  await other.goto(`${gateway.url}/settings/usage`);
   await expect(other.getByText("Nothing used in this period")).toBeVisible();
   await expect(other.getByRole("combobox", { name: "Whose usage" })).toHaveCount(0);
 
-  await page.goto(`${limited.url}/settings/usage`);
+  await page.goto(`${gateway.url}/settings/usage`);
   const whose = page.getByRole("combobox", { name: "Whose usage" });
   await whose.click();
   await page.getByRole("option", { name: "Everyone" }).click();

@@ -1,10 +1,11 @@
 import { expect, test } from "./fixtures";
+import { CHROMIUM } from "./server";
 
 test.use({
   flags: ["--transcription"],
   permissions: ["microphone"],
   launchOptions: {
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    executablePath: CHROMIUM,
     args: ["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
   },
 });

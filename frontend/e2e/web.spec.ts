@@ -1,11 +1,12 @@
 import type { BrowserContextOptions, Page } from "@playwright/test";
 import { Chat } from "./chat";
-import { expect, signIn, test as base } from "./fixtures";
-import { Gateway, Web } from "./server";
+import { expect, test as base } from "./fixtures";
+import { Web } from "./server";
+import type { Session } from "./session";
 import { violations } from "./axe";
 
 /** Answers from the web: the model is scripted and the web is small, all else is real. */
-const test = base.extend<object, { web: Web; online: Gateway }>({
+const test = base.extend<object, { web: Web }>({
   web: [
     async ({}, use) => {
       const web = await new Web().start();
@@ -14,22 +15,17 @@ const test = base.extend<object, { web: Web; online: Gateway }>({
     },
     { scope: "worker", timeout: 100_000 },
   ],
-  online: [
-    async ({ model, web }, use) => {
-      const gateway = await new Gateway(model.url, ["--web", web.url]).start();
-      await use(gateway);
-      await gateway.stop();
-    },
-    { scope: "worker", timeout: 100_000 },
-  ],
+  flags: [async ({ web }, use) => use(["--web", web.url]), { scope: "worker" }],
 });
 
+test.use({ signedIn: false });
+
 /** A signed-in page, and every address that its browser calls. */
-async function opened(page: Page, gateway: Gateway) {
+async function opened(page: Page, session: Session) {
   const called: string[] = [];
   page.on("request", (request) => called.push(request.url()));
-  await signIn(page.context(), gateway.url);
-  await page.goto(`${gateway.url}/chats`);
+  await session.enter(page.context());
+  await page.goto(`${session.url}/chats`);
   const foreign = () =>
     called.filter((url) => !/^(data|blob):/.test(url) && new URL(url).hostname !== "localhost");
   return { chat: new Chat(page), foreign };
@@ -42,8 +38,8 @@ const panelOf = (page: Page) => {
 };
 const card = (page: Page) => page.getByRole("dialog", { name: /^\d, / });
 
-test("an answer lists its sources in one line, which opens", async ({ page, online, web }) => {
-  const { chat } = await opened(page, online);
+test("an answer lists its sources in one line, which opens", async ({ page, session, web }) => {
+  const { chat } = await opened(page, session);
   await chat.ask(`cite ${web.url}`);
   const line = chat.log.getByRole("button", { name: "3 sources" });
   await line.focus();
@@ -58,8 +54,8 @@ test("an answer lists its sources in one line, which opens", async ({ page, onli
   expect(await violations(page)).toEqual([]);
 });
 
-test("a delivered report has the same citations", async ({ page, online, web }) => {
-  const { chat } = await opened(page, online);
+test("a delivered report has the same citations", async ({ page, session, web }) => {
+  const { chat } = await opened(page, session);
   await chat.ask(`cite ${web.url}`);
   await chat.log
     .getByRole("button", { name: /cited\.md/ })
@@ -72,9 +68,9 @@ test("a delivered report has the same citations", async ({ page, online, web }) 
   await expect(card(page).locator("mark")).toHaveText(/^In Cork, noise at night/);
 });
 
-test("what is copied has the words and links of citations", async ({ page, online, web, context }) => {
-  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: online.url });
-  const { chat } = await opened(page, online);
+test("what is copied has the words and links of citations", async ({ page, session, web, context }) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: session.url });
+  const { chat } = await opened(page, session);
   await chat.ask(`cite ${web.url}`);
   await chat.log.getByRole("button", { name: "Copy answer" }).last().click();
   const copied = () => page.evaluate(() => navigator.clipboard.readText());
@@ -82,8 +78,8 @@ test("what is copied has the words and links of citations", async ({ page, onlin
   expect(await copied()).not.toContain("citation:");
 });
 
-test("pictures of other sites are frames until they are asked for", async ({ page, online, web }) => {
-  const { chat, foreign } = await opened(page, online);
+test("pictures of other sites are frames until they are asked for", async ({ page, session, web }) => {
+  const { chat, foreign } = await opened(page, session);
   await chat.ask("pictures");
   await chat.log
     .getByRole("button", { name: /quiet streets/ })
@@ -120,10 +116,10 @@ for (const [look, options] of LOOKS) {
   test(
     `everybody can use citations and pictures: ${look}`,
     { tag },
-    async ({ browser, online, web }, info) => {
+    async ({ browser, session, web }, info) => {
       const context = await browser.newContext({ ...options, bypassCSP: true });
       const page = await context.newPage();
-      const { chat } = await opened(page, online);
+      const { chat } = await opened(page, session);
       await chat.ask(`cite ${web.url}`);
       await chat.log.getByRole("button", { name: "3 sources" }).click();
       await expect(chat.log.locator("[data-sources]").getByRole("listitem")).toHaveCount(3);
@@ -159,8 +155,8 @@ for (const [look, options] of LOOKS) {
 }
 
 // Last: the web that all tests of the worker share says something else from then on.
-test("a citation shows what was read, and opens the page as it was then", async ({ page, online, web }) => {
-  const { chat, foreign } = await opened(page, online);
+test("a citation shows what was read, and opens the page as it was then", async ({ page, session, web }) => {
+  const { chat, foreign } = await opened(page, session);
   await chat.ask(`cite ${web.url}`);
   const first = chip(page, /^1, Quieter streets in Aarau, 127\.0\.0\.2/);
   await expect(first).toBeVisible();

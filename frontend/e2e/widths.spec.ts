@@ -1,5 +1,5 @@
 import type { Page } from "@playwright/test";
-import { expect, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import { eachPlainPage } from "./pages";
 
 /** What stands out of the window, and texts that are cut without a sign of it. */
@@ -40,7 +40,7 @@ const faults = (page: Page) =>
 
 for (const width of [390, 768, 1024, 1440]) {
   const tag = width === 768 || width === 1024 ? "@nightly" : [];
-  test(`Chinese fits everywhere, ${width} wide`, { tag }, async ({ browser, gateway }) => {
+  test(`Chinese fits everywhere, ${width} wide`, { tag }, async ({ browser, gateway, session }) => {
     const context = await browser.newContext({ viewport: { width, height: 844 }, locale: "zh-CN" });
     const page = await context.newPage();
     const check = async (where: string) => {
@@ -49,7 +49,7 @@ for (const width of [390, 768, 1024, 1440]) {
     await page.goto(`${gateway.url}/login`);
     await page.getByLabel("邮箱").waitFor();
     await check("login");
-    await signIn(context, gateway.url);
+    await session.enter(context);
     await page.goto(`${gateway.url}/chats`);
     const field = page.getByRole("textbox", { name: "消息", exact: true });
     await field.fill("write");

@@ -159,12 +159,13 @@ test("Markdown, mathematics, diagrams, tables and code are drawn", async ({ page
 test("a diagram loads nothing from elsewhere, with no policy of the page to forbid it", async ({
   browser,
   gateway,
+  session,
 }) => {
   const context = await browser.newContext({ bypassCSP: true });
   const page = await context.newPage();
   const foreign: string[] = [];
   await context.route(/elsewhere/, (route) => (foreign.push(route.request().url()), route.abort()));
-  await signIn(context, gateway.url);
+  await session.enter(context);
   await page.goto(`${gateway.url}/chats`);
   const chat = new Chat(page);
   await chat.ask("diagram");

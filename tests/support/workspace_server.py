@@ -134,17 +134,17 @@ def main() -> None:
     runtime = Runtime(source, paths, extra_middleware=[Approval()], platforms=makers((), environ))
 
     def started(url: str) -> None:
-        account = threading.Thread(target=_make_account, args=(url,), daemon=True)
-        if not options.no_account:
-            account.start()
-        print(url, flush=True)
+        ready = threading.Thread(target=_announce, args=(url, not options.no_account), daemon=True)
+        ready.start()
 
     raise SystemExit(serve(runtime.database, settings, lambda: runtime, config_file=file, on_start=started))
 
 
-def _make_account(url: str) -> None:
-    """The first administrator, unless there is one."""
-    httpx.post(f"{url}/api/v1/auth/initialize", json={"email": EMAIL, "password": PASSWORD}, timeout=60)
+def _announce(url: str, with_account: bool) -> None:
+    """Print the address, once the first administrator exists."""
+    if with_account:
+        httpx.post(f"{url}/api/v1/auth/initialize", json={"email": EMAIL, "password": PASSWORD}, timeout=60)
+    print(url, flush=True)
 
 
 if __name__ == "__main__":

@@ -304,7 +304,8 @@ async def _file(encoded: str, mime_type: str | None, uri: str, runtime: Any, ser
         data = base64.b64decode(encoded)
         sandbox = await runtime.context.sandbox()
         digest = hashlib.sha256(data).hexdigest()[:8]
-        path = f"{WORKSPACE}/{_plain(server)}/{digest}{_file_name(uri, kind)}"
+        name = await asyncio.to_thread(_file_name, uri, kind)  # reads the system's tables at its first use
+        path = f"{WORKSPACE}/{_plain(server)}/{digest}{name}"
         if await sandbox.stat(path) is None:
             await sandbox.write(path, data)
     except (AttributeError, ValueError, SandboxError) as error:

@@ -13,11 +13,13 @@ from deerflow.identity import Principal
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
     from sqlalchemy import Connection
 
+    from deerflow.storage.database import Database
     from deerflow.storage.runs import Run
 
 
@@ -126,6 +128,14 @@ class Offer:
     def tools(self, agent: AgentSpec) -> Sequence[BaseTool]:
         return ()
 
+    def middlewares(self, agent: AgentSpec) -> Sequence[AgentMiddleware[Any, Any, Any]]:
+        """Return middlewares for the agent, placed by ``@Next``/``@Prev`` or before Clarification."""
+        return ()
+
+    def prompt(self, agent: AgentSpec, tools: Collection[str]) -> str:
+        """Return a section for the system prompt; empty: none. ``tools``: names of the agent's."""
+        return ""
+
     def kept(self, agent: AgentSpec, tools: Collection[str]) -> str:
         """Return a sentence for the system prompt about what outlives a thread; empty: nothing does. ``tools``: names of the agent's."""
         return ""
@@ -177,6 +187,21 @@ class Capability:
     async def aclose(self) -> None:
         """Let go of what is open, as the process or its event loop ends."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A noun that another package brings. An entry point of the group ``deerflow.capabilities`` names a function that makes one of
+    the settings that ``config.yaml`` gives it; settings that cannot be are a pydantic ``ValidationError`` or a ``ValueError``.
+
+    Args:
+        capability: makes its part in runs and threads.
+        router: path ``package.module:attribute`` of a FastAPI router, served under ``/api/capabilities/<name>``.
+    """
+
+    offer: Offer | None = None
+    capability: Callable[[Database], Capability] | None = None
+    router: str = ""
 
 
 class Capabilities:

@@ -23,7 +23,8 @@ from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
 from deerflow.features.memory.store import fact_json
-from deerflow.features.offers import OFFERS
+from deerflow.features.offers import offers_of
+from deerflow.features.packages import packages_of
 from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
@@ -168,7 +169,8 @@ class DeerFlowClient:
             users_dir=paths.users_dir,
         )
         saver = checkpointer or checkpointer_for(self._database)
-        harness = Harness.build(snapshot, paths, checkpointer=saver, offers=OFFERS)
+        packages = packages_of(snapshot)
+        harness = Harness.build(snapshot, paths, checkpointer=saver, offers=offers_of(packages), packages=packages)
         self._process, self._is_closed = os.getpid(), False
         self._own_workshop = AgentProvider(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()

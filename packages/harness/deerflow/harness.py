@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deerflow.capability import Offer
+from deerflow.capability import Offer, Package
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import Persona, read_persona
 from deerflow.context import RunContext
@@ -73,6 +73,8 @@ class Harness:
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
     offers: Sequence[Offer] = ()
+    packages: Mapping[str, Package] = field(default_factory=dict[str, Package])
+    """Nouns of other packages, which ``offers`` has the offers of."""
     checkpointer: BaseCheckpointSaver[str] | None = None
     accounts: UserRepository | None = None
     """None: the person has no account."""
@@ -87,6 +89,7 @@ class Harness:
         *,
         checkpointer: BaseCheckpointSaver[str] | None = None,
         offers: Sequence[Offer] = (),
+        packages: Mapping[str, Package] = {},
     ) -> Harness:
         """Build from a snapshot. Touches no network and starts no process."""
         provider, image = build_sandbox_provider(config, paths), tool_image(config, paths)
@@ -106,6 +109,7 @@ class Harness:
             ),
             mcp=McpServers(paths.base_dir / "mcp", paths.secrets_key_file),
             offers=offers,
+            packages=packages,
             checkpointer=checkpointer,
         )
 

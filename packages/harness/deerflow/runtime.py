@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import count
 from types import MappingProxyType
@@ -34,7 +34,8 @@ from deerflow.features.connections.service import ConnectionService
 from deerflow.features.documents.service import DocumentService
 from deerflow.features.mcp.service import McpService
 from deerflow.features.memory import Memory, MemoryService
-from deerflow.features.offers import OFFERS, all_tools
+from deerflow.features.offers import all_tools, offers_of
+from deerflow.features.packages import packages_of
 from deerflow.features.people.service import PeopleService
 from deerflow.features.personal_data import PersonalData
 from deerflow.features.reports import ReportService
@@ -158,7 +159,9 @@ class Runtime(RunObserver):
             users_dir=paths.users_dir,
         )
         if embedded is None:
-            harness = Harness.build(config, paths, checkpointer=checkpointer_for(self.database), offers=OFFERS)
+            packages, saver = packages_of(config), checkpointer_for(self.database)
+            offers = offers_of(packages)
+            harness = Harness.build(config, paths, checkpointer=saver, offers=offers, packages=packages)
             self.workshop = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)
         else:
             self.workshop = embedded
@@ -194,7 +197,8 @@ class Runtime(RunObserver):
         self.mcp = McpService(self.workshop.fresh)
         self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
-        self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, all_tools)
+        tools = partial(all_tools, packages=self.workshop.harness.packages)
+        self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, tools)
         self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.personal_data = PersonalData(self.database, paths, self.threads, self.memory, self.agents)
@@ -213,6 +217,7 @@ class Runtime(RunObserver):
             self.documents,
             self._scheduler,
             Tracing(config.origin.environ),
+            *(one.capability(self.database) for one in self.workshop.harness.packages.values() if one.capability),
         )
         self.crons = CronService(self.database, self.assistants, self._ring_jobs, capabilities=self.capabilities)
 

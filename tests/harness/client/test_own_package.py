@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from bench.replies import Text, ToolCalls
 from bench.scenarios import text_of
 from bench.scripted_openai import ScriptedOpenAI
+from tests.support.own_package import EXAMPLE, install
 
-EXAMPLE = Path(__file__).parents[3] / "examples/my_package"
 CHAT = """
 from deerflow import DeerFlowClient
 from my_package.middleware import HouseRules
@@ -28,12 +29,7 @@ with DeerFlowClient(extra_middleware=[HouseRules("Degrees without a unit are wro
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the example's wheel was unpacked; nothing is downloaded."""
-    place = tmp_path_factory.mktemp("own")
-    shutil.copytree(EXAMPLE, place / "source")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run([*pip, "--target", place / "site", place / "source"], check=True, capture_output=True, timeout=120)
-    return place / "site"
+    return install(tmp_path_factory.mktemp("own"))
 
 
 @pytest.fixture
@@ -71,7 +67,9 @@ def test_a_turn_uses_tool_model_and_middleware_of_a_package(tmp_path: Path, inst
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_to_do(tmp_path: Path, endpoint: ScriptedOpenAI):
-    shutil.copy(EXAMPLE / "config.yaml", tmp_path)
+    config = yaml.safe_load((EXAMPLE / "config.yaml").read_text())
+    del config["capabilities"]
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     without = CHAT.replace("from my_package.middleware import HouseRules", "def HouseRules(rules): ...")
     done = _run(without, tmp_path, endpoint, None)
     said = done.stdout + done.stderr

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deerflow.errors import UnavailableError
+from deerflow.reflection import resolve_variable
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow_app.gateway.auth import Authenticator
@@ -167,6 +168,7 @@ async def _open(app: FastAPI, make_runtime: Callable[[], Runtime]) -> None:
         at = next(at for at, route in enumerate(app.router.routes) if isinstance(route, _Pending))
         before = len(app.router.routes)
         await asyncio.to_thread(add_routes, app)
+        await asyncio.to_thread(_add_package_routes, app)
         await app.state.runtime.start()
     except Exception as error:
         app.state.start_error = error
@@ -181,6 +183,15 @@ def add_routes(app: FastAPI) -> None:
     _include(app, *RUNTIME_ROUTERS)
     if app.state.settings.enable_docs:
         _include(app, "system.description_routes")
+
+
+def _add_package_routes(app: FastAPI) -> None:
+    """Add the routes of other packages. They are for people who are signed in: no API token opens them."""
+    for name, package in app.state.runtime.workshop.harness.packages.items():
+        if package.router:
+            app.include_router(
+                resolve_variable(package.router, APIRouter), prefix=f"/api/capabilities/{name}", tags=[name]
+            )
 
 
 def _include(app: FastAPI, *names: str) -> None:

@@ -92,7 +92,8 @@ class AgentParts:
 
     @cached_property
     def chain(self) -> list[AnyMiddleware]:
-        return insert_extras(in_order(self._slots), self.extra_middleware)
+        brought = [one for offer in self.harness.offers for one in offer.middlewares(self._spec)]
+        return insert_extras(in_order(self._slots), [*self.extra_middleware, *brought])
 
     @cached_property
     def prompt(self) -> str:
@@ -115,6 +116,7 @@ class AgentParts:
             subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
             role=self.subagent.system_prompt if self.subagent is not None else "",
             kept=" ".join(filter(None, (offer.kept(self._spec, names) for offer in harness.offers))),
+            brought=[offer.prompt(self._spec, names) for offer in harness.offers],
             unconnected=[one for one in harness.mcp_unconnected if self._gets_server(one[0])],
             brief=self._is_small,
             servers=deferred.listing(listing) if isinstance(deferred, DeferredToolFilterMiddleware) else "",

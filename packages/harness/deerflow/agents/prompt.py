@@ -106,6 +106,7 @@ def apply_prompt_template(
     subagents: int = 0,
     role: str = "",
     kept: str = "",
+    brought: Sequence[str] = (),
     unconnected: Sequence[tuple[str, str]] = (),
     servers: str = "",
     brief: bool = False,
@@ -128,6 +129,7 @@ def apply_prompt_template(
         subagents: how many may work at the same time; 0: there are none.
         role: a subagent's own instructions; what is for agents that talk to a person is left out.
         kept: what outlives the thread; empty: nothing does.
+        brought: sections of nouns.
         unconnected: MCP servers that the user has not connected, with their descriptions.
         servers: a list of tools that are searched for.
         brief: leaves out what a capable model does by itself, for one with a small window.
@@ -161,6 +163,7 @@ def apply_prompt_template(
         SUBAGENTS.format(limit=subagents) if subagents else "",
         SERVERS.format(servers=servers) if servers else "",
         UNCONNECTED.format(servers="\n".join(waiting)) if waiting and not role else "",
+        *brought,
         UNTRUSTED,
         "" if role else RESPONSE_STYLE,
         CITATIONS if has("web_search", "web_fetch", "web_capture") else "",

@@ -195,6 +195,17 @@ class ToolConfig(OpenSection):
         return thawed(require(self).model_dump(exclude=own, exclude_none=True))
 
 
+class CapabilityConfig(OpenSection):
+    """A capability that an installed package brings. Keys that are not listed here are its settings."""
+
+    name: str
+    """Of its entry point in the group ``deerflow.capabilities``."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return its settings, without nulls. Raises ConfigError if a variable is missing."""
+        return thawed(require(self).model_dump(exclude={"name"}, exclude_none=True))
+
+
 class SecurityConfig(Section):
     """What comes in from outside."""
 
@@ -919,13 +930,13 @@ class Origin:
 CONFIG_VERSION = 9
 """Of ``config.example.yaml``. 9 added ``sandbox.network``, ``sandbox.limits``, ``models[].pricing`` and other optional keys."""
 
-Named = TypeVar("Named", ModelConfig, ToolConfig, ToolGroupConfig)
+Named = TypeVar("Named", ModelConfig, ToolConfig, ToolGroupConfig, CapabilityConfig)
 
 
 class AppConfig(OpenSection):
     """Every setting, immutable. ``AppConfig()`` is valid: all defaults, no models, nothing on disk.
 
-    Of two models or tools with one name the first counts. Unknown keys are kept in ``model_extra``.
+    Of two models, tools or capabilities with one name the first counts. Unknown keys are kept in ``model_extra``.
     """
 
     config_version: int = 0
@@ -936,6 +947,7 @@ class AppConfig(OpenSection):
     transcription: TranscriptionConfig = TranscriptionConfig()
     tools: tuple[ToolConfig, ...] = DEFAULT_TOOLS
     tool_groups: tuple[ToolGroupConfig, ...] = DEFAULT_TOOL_GROUPS
+    capabilities: tuple[CapabilityConfig, ...] = ()
     security: SecurityConfig = SecurityConfig()
     tool_search: ToolSearchConfig = ToolSearchConfig()
     mcp: McpConfig = McpConfig()
@@ -978,7 +990,7 @@ class AppConfig(OpenSection):
     def _lower(cls, value: Any) -> Any:
         return {"warn": "warning"}.get(value.lower(), value.lower()) if isinstance(value, str) else value
 
-    @field_validator("models", "tools", "tool_groups", mode="after")
+    @field_validator("models", "tools", "tool_groups", "capabilities", mode="after")
     @classmethod
     def _first_of_a_name(cls, value: tuple[Named, ...]) -> tuple[Named, ...]:
         if isinstance(value, MissingEnv):

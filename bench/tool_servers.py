@@ -90,10 +90,10 @@ async def _first_turn(options: Options, data: Path, servers: dict[str, Any]) -> 
     turn = time.perf_counter() - began
     expected = sum(TOOLS for name in servers if name.startswith("live"))
     async with asyncio.timeout(60):
-        while len((await runtime.workshop.connected()).mcp_tools) < expected:
+        while len((await runtime.agent_provider.connected()).mcp_tools) < expected:
             await asyncio.sleep(0.01)
     ready = time.perf_counter() - began
-    table = await runtime.workshop.context_table(LOCAL_PRINCIPAL, {}, RunOptions())
+    table = await runtime.agent_provider.context_table(LOCAL_PRINCIPAL, {}, RunOptions())
     await runtime.aclose()
     return {"turn": turn, "ready": ready, "tokens": table["system"] + table["tools"]}
 

@@ -75,7 +75,7 @@ async def files_app(base: Path, database: Path, config: dict[str, Any] | None = 
     runtime = SimpleNamespace(paths=Paths(base), database=Database(database))
     runtime.config_source = SimpleNamespace(acurrent=current)
     converters = Converters()
-    runtime.workshop = SimpleNamespace(harness=SimpleNamespace(converters=converters))
+    runtime.agent_provider = SimpleNamespace(harness=SimpleNamespace(converters=converters))
     runtime.documents = DocumentService(runtime.database, current, _no_context, lambda: None)
     app = FastAPI(redirect_slashes=False)
     app.add_middleware(Failures)

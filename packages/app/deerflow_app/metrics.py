@@ -145,7 +145,7 @@ class Metrics:
 
 def _of_runtime(runtime: Runtime | None) -> Iterator[Metric]:
     known = [] if runtime is None else [runtime]
-    calls = [one.workshop.harness.models.calls for one in known]
+    calls = [one.agent_provider.harness.models.calls for one in known]
     yield gauge("runs_executing", "Runs that this process executes.", *(len(one.executor.active) for one in known))
     yield Metric(
         "deerflow_run_duration_seconds",
@@ -174,7 +174,7 @@ def _of_runtime(runtime: Runtime | None) -> Iterator[Metric]:
     yield gauge(
         "sandboxes",
         "Sandboxes of this process whose shell is up.",
-        *(one.workshop.harness.sandbox_provider.alive for one in known),
+        *(one.agent_provider.harness.sandbox_provider.alive for one in known),
     )
 
 

@@ -172,7 +172,7 @@ class DeerFlowClient:
         packages = packages_of(snapshot)
         harness = Harness.build(snapshot, paths, checkpointer=saver, offers=offers_of(packages), packages=packages)
         self._process, self._is_closed = os.getpid(), False
-        self._own_workshop = AgentProvider(
+        self._own_agent_provider = AgentProvider(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()
         )
         self._options = RunOptions(
@@ -191,17 +191,17 @@ class DeerFlowClient:
         self._runtimes: WeakKeyDictionary[asyncio.AbstractEventLoop, Runtime] = WeakKeyDictionary()
 
     @property
-    def _workshop(self) -> AgentProvider:
+    def _agent_provider(self) -> AgentProvider:
         if self._process != os.getpid():
             raise RuntimeError(FORKED)
         if self._is_closed:
             raise RuntimeError("This DeerFlowClient is closed. Make another one.")
-        return self._own_workshop
+        return self._own_agent_provider
 
     @property
     def harness(self) -> Harness:
         """What the last run used, or the first will use."""
-        return self._workshop.harness
+        return self._agent_provider.harness
 
     # turns ----------------------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class DeerFlowClient:
         files, limit = options.pop("files", ()), options.pop("recursion_limit", None)
         checks = [CheckRequest.model_validate(check) for check in options.pop("checks", ())]
         chosen = self._turn_options(is_plan_mode=options.pop("plan_mode", None), **options)
-        await self._workshop.agent(chosen, LOCAL_PRINCIPAL)
+        await self._agent_provider.agent(chosen, LOCAL_PRINCIPAL)
         uploads = await self._files.upload(thread_id, files) if files else []
         said = {
             "role": "user",
@@ -244,14 +244,14 @@ class DeerFlowClient:
         """
         answers, limit = options.pop("answers", None), options.pop("recursion_limit", None)
         chosen = self._turn_options(**options)
-        await self._workshop.agent(chosen, LOCAL_PRINCIPAL)
+        await self._agent_provider.agent(chosen, LOCAL_PRINCIPAL)
         request = _request(chosen, limit, None)
         if answers:
             request.command = CommandRequest(resume=dict(answers))
             run = await self._start(thread_id, request)
         elif left_over := await self._runs.active(check_id(thread_id, "thread id")):
             run = left_over[0]
-        elif is_unfinished(await (await self._workshop.agent()).aget_state(config_of(thread_id))):
+        elif is_unfinished(await (await self._agent_provider.agent()).aget_state(config_of(thread_id))):
             run = await self._start(thread_id, request)
         else:
             yield TurnEvents(lambda: None).end()
@@ -288,7 +288,7 @@ class DeerFlowClient:
 
     def reset_agent(self) -> None:
         """Build new agents at the next turn."""
-        self._workshop.forget_agents()
+        self._agent_provider.forget_agents()
 
     @property
     def _runtime(self) -> Runtime:
@@ -296,7 +296,7 @@ class DeerFlowClient:
         loop = asyncio.get_running_loop()
         if loop not in self._runtimes:
             self._runtimes[loop] = Runtime(
-                self.config_source, self.harness.paths, database=self._database, embedded=self._workshop
+                self.config_source, self.harness.paths, database=self._database, embedded=self._agent_provider
             )
         return self._runtimes[loop]
 
@@ -359,7 +359,7 @@ class DeerFlowClient:
         return {"thread_list": [await self._thread_entry(thread) for thread in found]}
 
     async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
-        saver: Any = self._workshop.harness.checkpointer
+        saver: Any = self._agent_provider.harness.checkpointer
         last = await saver.aget_tuple(config_of(thread.thread_id))
         return {
             "thread_id": thread.thread_id,
@@ -371,7 +371,7 @@ class DeerFlowClient:
 
     async def aget_thread(self, thread_id: str) -> dict[str, Any]:
         """``{thread_id, checkpoints: [{checkpoint_id, parent_checkpoint_id, ts, metadata, values, pending_writes}]}``, oldest first."""
-        agent = await self._workshop.agent(self._options)
+        agent = await self._agent_provider.agent(self._options)
         checkpoints: list[dict[str, Any]] = []
         async for snapshot in agent.aget_state_history(config_of(thread_id)):
             values = {
@@ -397,7 +397,7 @@ class DeerFlowClient:
 
     async def athread_state(self, thread_id: str) -> dict[str, Any]:
         """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished}`` after the last finished step."""
-        agent = await self._workshop.agent(self._options)
+        agent = await self._agent_provider.agent(self._options)
         state: Any = await agent.aget_state(config_of(thread_id))
         known = state.values
         values = {
@@ -426,8 +426,8 @@ class DeerFlowClient:
         try:
             thread = await threads.repository.get(LOCAL_PRINCIPAL, thread_id)
             async with threads.states.alone(thread, wait=0):
-                checkpointer: Any = self._workshop.harness.checkpointer
-                return await compact(await self._workshop.agent(self._options), checkpointer, thread_id)
+                checkpointer: Any = self._agent_provider.harness.checkpointer
+                return await compact(await self._agent_provider.agent(self._options), checkpointer, thread_id)
         except (ConflictError, NotFoundError):
             return False
 
@@ -502,7 +502,7 @@ class DeerFlowClient:
         return await list_artifacts(await self._thread_context(thread_id), presented)
 
     async def _thread_context(self, thread_id: str) -> RunContext:
-        return await self._workshop.harness.run_context(
+        return await self._agent_provider.harness.run_context(
             check_id(thread_id, "thread id"), self._options, principal=LOCAL_PRINCIPAL
         )
 
@@ -512,7 +512,7 @@ class DeerFlowClient:
         """``{models: [{name, model, display_name, description, supports_thinking, supports_reasoning_effort, ...}], token_usage}``."""
         from deerflow.models import model_info
 
-        config: AppConfig = self._workshop.harness.config
+        config: AppConfig = self._agent_provider.harness.config
         return {
             "models": [_model_entry(model) for model in model_info(config)],
             "token_usage": {"enabled": config.token_usage.enabled},

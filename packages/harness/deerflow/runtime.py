@@ -162,10 +162,10 @@ class Runtime(RunObserver):
             packages, saver = packages_of(config), checkpointer_for(self.database)
             offers = offers_of(packages)
             harness = Harness.build(config, paths, checkpointer=saver, offers=offers, packages=packages)
-            self.workshop = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)
+            self.agent_provider = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)
         else:
-            self.workshop = embedded
-        self.checkpointer: Any = self.workshop.harness.checkpointer
+            self.agent_provider = embedded
+        self.checkpointer: Any = self.agent_provider.harness.checkpointer
         self._lock, queue, self.notifier = _connections(self.database, config, paths)
         self._queue: RunQueue = _NoQueue(self) if embedded else queue
         self.event_log = EventLog(self.database, self.notifier)
@@ -180,7 +180,7 @@ class Runtime(RunObserver):
             checkpointer=self.checkpointer,
             event_log=self.event_log,
             lock=self._lock,
-            graph=self.workshop.reader,
+            graph=self.agent_provider.reader,
             stop_run=self._stop_run,
             destroy_sandbox=self._destroy_sandbox,
         )
@@ -189,25 +189,25 @@ class Runtime(RunObserver):
         self.feedback = FeedbackRepository(self.database)
         self.usage = UsageService(self.database)
         self.connections = ConnectionService(config_source)
-        ask = self.ask = Asker(self.database, self.workshop.harness.models)
+        ask = self.ask = Asker(self.database, self.agent_provider.harness.models)
         outbound = Outbound(Network("internet", allow_nets=config.runs.webhook_allow_nets), "runs.webhook_allow_nets")
         of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
-        self.workshop.harness.mcp.connections = of_people
-        self.workshop.harness.mcp.pins = Pins(McpPinRepository(self.database))
-        self.mcp = McpService(self.workshop.fresh)
-        self.skills = SkillService(paths, self.workshop.skills, outbound, config_source.acurrent, ask)
+        self.agent_provider.harness.mcp.connections = of_people
+        self.agent_provider.harness.mcp.pins = Pins(McpPinRepository(self.database))
+        self.mcp = McpService(self.agent_provider.fresh)
+        self.skills = SkillService(paths, self.agent_provider.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
-        tools = partial(all_tools, packages=self.workshop.harness.packages)
+        tools = partial(all_tools, packages=self.agent_provider.harness.packages)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, tools)
-        self.workshop.harness = replace(self.workshop.harness, accounts=UserRepository(self.database))
+        self.agent_provider.harness = replace(self.agent_provider.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.personal_data = PersonalData(self.database, paths, self.threads, self.memory, self.agents)
         stop_runs = lambda principal: self.runs.cancel_many(principal)  # noqa: E731
-        self.people = PeopleService(self.database, paths, self.threads, stop_runs, self._ring_jobs)
-        self.assistants = AssistantService(self.database, self.workshop.agent, self.threads.delete, self.agents)
-        self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._ring_jobs)
+        self.people = PeopleService(self.database, paths, self.threads, stop_runs, self._wake_jobs)
+        self.assistants = AssistantService(self.database, self.agent_provider.agent, self.threads.delete, self.agents)
+        self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._wake_jobs)
         self.reports = ReportService(self.threads.repository, self._context_of)
-        self._scheduler = Scheduler(self.database, self._start_cron_run, self._ring_jobs)
+        self._scheduler = Scheduler(self.database, self._start_cron_run, self._wake_jobs)
         self.capabilities = Capabilities(
             self.people,
             Webhooks(WebhookPolicy(config.runs.webhook_allow_nets), self._described),
@@ -217,9 +217,9 @@ class Runtime(RunObserver):
             self.documents,
             self._scheduler,
             Tracing(config.origin.environ),
-            *(one.capability(self.database) for one in self.workshop.harness.packages.values() if one.capability),
+            *(one.capability(self.database) for one in self.agent_provider.harness.packages.values() if one.capability),
         )
-        self.crons = CronService(self.database, self.assistants, self._ring_jobs, capabilities=self.capabilities)
+        self.crons = CronService(self.database, self.assistants, self._wake_jobs, capabilities=self.capabilities)
 
     def _execute_runs(self, config: AppConfig) -> None:
         """Admission and execution of runs, and their streams."""
@@ -229,7 +229,7 @@ class Runtime(RunObserver):
                 database=self.database,
                 runs=run_store,
                 log=self.event_log,
-                agents=self.workshop,
+                agents=self.agent_provider,
                 store=self.store.of,
                 capabilities=self.capabilities,
                 timeout=config.runs.timeout_seconds,
@@ -250,9 +250,9 @@ class Runtime(RunObserver):
             queue=self._queue,
             executor=self.executor,
             uploads_dir=lambda user_id, thread_id: self.paths.uploads(thread_id, user_id),
-            graph=self.workshop.reader,
-            skills=self.workshop.skills,
-            prompt=self.workshop.prompt,
+            graph=self.agent_provider.reader,
+            skills=self.agent_provider.skills,
+            prompt=self.agent_provider.prompt,
             config=self.config_source.acurrent,
             observer=self,
         )
@@ -277,7 +277,7 @@ class Runtime(RunObserver):
             return
         # Costs seconds of imports, which the first run need not wait for.
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
-        self._begin(self.workshop.connected(), "MCP servers")
+        self._begin(self.agent_provider.connected(), "MCP servers")
         await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._limits.max_concurrent)
         if not self.database.is_postgres:  # there, the queue is the table
             for run in await self._run_store.unfinished():
@@ -286,7 +286,7 @@ class Runtime(RunObserver):
         self._begin(self._look_at_crons(), "crons")
         self.jobs.start()
         if self.notifier is not None:
-            self.notifier.listen(JOBS, lambda _: self.jobs.ring())
+            self.notifier.listen(JOBS, lambda _: self.jobs.wake())
 
     def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
         self._background.append(asyncio.create_task(work, name=name))
@@ -310,7 +310,7 @@ class Runtime(RunObserver):
             await self.notifier.aclose()
         await self._lock.aclose()
         await self.capabilities.aclose()
-        await self.workshop.aclose()
+        await self.agent_provider.aclose()
         if isinstance(self.checkpointer, Checkpointer):  # one that a program gave us is the program's to close
             await self.checkpointer.aclose()
         await self.database.aclose()
@@ -342,7 +342,7 @@ class Runtime(RunObserver):
         thread = await self.threads.repository.get(principal, thread_id)
         options = options.without(thread.switched_off)
         snapshot = await self.threads.states.snapshot(thread_id)
-        return await self.workshop.context_table(principal, snapshot.values, options)
+        return await self.agent_provider.context_table(principal, snapshot.values, options)
 
     async def forget_thread(self, principal: Principal, thread_id: str) -> None:
         """Forget all facts that were learned in a thread, by whichever agent of the person."""
@@ -385,10 +385,10 @@ class Runtime(RunObserver):
         self.hub.publish(run.user_id, notice)
         self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
 
-    def _ring_jobs(self) -> None:
+    def _wake_jobs(self) -> None:
         """Let jobs that are due begin: here, or in the processes that execute what this one only takes in."""
         if self.executes or self.notifier is None:
-            self.jobs.ring()
+            self.jobs.wake()
         else:
             sending = asyncio.create_task(self.notifier.send(JOBS, [""]), name="jobs for others")
             self._sending.add(sending)
@@ -396,7 +396,7 @@ class Runtime(RunObserver):
 
     def tasks_enqueued(self, due: datetime) -> None:
         self.jobs.start()
-        self.jobs.ring(due)
+        self.jobs.wake(due)
 
     async def attempt_ended(self, run: Run) -> None:
         if await record_run(self.paths, run):
@@ -405,13 +405,13 @@ class Runtime(RunObserver):
     # what is done beside them ----------------------------------------------------------------------------------------
 
     async def _context_of(self, thread_id: str, principal: Principal) -> RunContext:
-        return await self.workshop.harness.run_context(thread_id, RunOptions(), principal=principal)
+        return await self.agent_provider.harness.run_context(thread_id, RunOptions(), principal=principal)
 
     async def _stop_run(self, principal: Principal, run_id: str) -> None:
         await self.runs.cancel(principal, run_id, wait=True)
 
     async def _destroy_sandbox(self, sandbox_id: str) -> None:
-        await self.workshop.harness.sandbox_provider.release(sandbox_id, destroy=True)
+        await self.agent_provider.harness.sandbox_provider.release(sandbox_id, destroy=True)
 
     async def _start_cron_run(self, principal: Principal, body: dict[str, Any], thread_id: str | None) -> None:
         await self.runs.start(principal, RunRequest.model_validate(body), thread_id=thread_id)
@@ -430,7 +430,7 @@ class Runtime(RunObserver):
             await self.threads.delete(Principal(job.payload["user_id"], source="internal"), job.key)
 
     async def _sweep(self) -> None:
-        """Ring for runs that nobody was told of, as those of another process with this data directory that died."""
+        """Defer runs that no queue has, as those of another process with this data directory that died."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
@@ -500,7 +500,7 @@ def _days(number: float | None) -> timedelta | None:
 
 
 FORGOTTEN = timedelta(seconds=15)
-"""A run that was left untouched for so long should have been rung for; the sweep looks."""
+"""A run that was left untouched for so long should have been deferred; the sweep looks."""
 
 
 def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[ThreadLock, RunQueue, Notifier | None]:

@@ -65,7 +65,7 @@ async def runtime(tmp_path: Path, endpoint: ScriptedOpenAI) -> AsyncIterator[Any
         site=SiteService(database, source.acurrent),
         suggestions=SuggestionService(Asker(database, ModelCache())),
         threads=SimpleNamespace(repository=ThreadRepository(database)),
-        workshop=SimpleNamespace(rest_of=lambda config, name: None),
+        agent_provider=SimpleNamespace(rest_of=lambda config, name: None),
     )
     await database.aclose()
 

@@ -164,8 +164,8 @@ async def test_tokens_that_expire_are_refreshed_once_whoever_needs_them(
         await connect(gateway.user, "ada")
         await asyncio.sleep(1)
         await change(server, lifetime=3600)
-        connections = gateway.runtime.workshop.harness.mcp.connections
-        entry = (await gateway.runtime.workshop.fresh()).config.extensions.mcp_servers["tickets"]
+        connections = gateway.runtime.agent_provider.harness.mcp.connections
+        entry = (await gateway.runtime.agent_provider.fresh()).config.extensions.mcp_servers["tickets"]
         user = (await gateway.user.get("/api/v1/auth/me")).json()["id"]
         headers = await asyncio.gather(*(connections.header(user, "tickets", entry) for _ in range(8)))
         assert len(set(headers)) == 1
@@ -180,8 +180,8 @@ async def test_a_connection_that_is_allowed_no_more_is_needed_again(opened: Open
         await connect(gateway.user, "ada")
         assert (await seen(gateway.user))["state"] == "ready"
         await change(server, access={}, refreshing={})
-        connections = gateway.runtime.workshop.harness.mcp.connections
-        entry = (await gateway.runtime.workshop.fresh()).config.extensions.mcp_servers["tickets"]
+        connections = gateway.runtime.agent_provider.harness.mcp.connections
+        entry = (await gateway.runtime.agent_provider.fresh()).config.extensions.mcp_servers["tickets"]
         user = (await gateway.user.get("/api/v1/auth/me")).json()["id"]
         from deerflow.mcp.connections import NotConnectedError
 

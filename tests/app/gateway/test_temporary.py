@@ -90,6 +90,6 @@ async def test_who_leaves_takes_temporary_chats_along(opened: WithRuntime):
         where = await thread(gateway.user, temporary=True)
         me = (await gateway.user.get("/api/v1/auth/me")).json()["id"]
         runtime = gateway.runtime
-        await delete_belongings(runtime.database, runtime.threads, runtime.workshop.harness.paths, me)
+        await delete_belongings(runtime.database, runtime.threads, runtime.agent_provider.harness.paths, me)
         left = await runtime.database.read(lambda c: c.execute(threads.select()).all())
         assert where not in {row.thread_id for row in left}

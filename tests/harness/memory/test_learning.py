@@ -55,7 +55,7 @@ async def bring(runtime: Runtime, thread: str) -> None:
 
 async def make_due(runtime: Runtime) -> None:
     await runtime.database.write(lambda c: c.execute(text("UPDATE jobs SET due_at = '2020-01-01 00:00:00+00:00'")))
-    runtime.jobs.ring()
+    runtime.jobs.wake()
 
 
 async def until_learned(runtime: Runtime) -> None:
@@ -346,7 +346,7 @@ async def test_facts_of_before_wait_until_their_thread_is_found_clean(runtime: R
         await runtime.database.write(lambda c: c.execute(text(statement)))  # noqa: B023
     await runtime.database.write(doubt)
     assert await contents(runtime) == ["I like tea."]
-    runtime.jobs.ring()
+    runtime.jobs.wake()
     while await runtime.database.read(
         lambda c: c.execute(text("SELECT count(*) FROM jobs WHERE kind = 'memory_review'")).scalar_one()
     ):

@@ -111,7 +111,7 @@ async def test_runs_share_the_limits_of_a_provider(
         endpoint.script(*(Delay(GUARD, Text("late")) for _ in range(4)))
         for where in [await thread(runtime) for _ in range(4)]:
             await runtime.runs.start(ME, say("work"), thread_id=where)
-        gates = runtime.workshop.harness.gates._gates
+        gates = runtime.agent_provider.harness.gates._gates
         async with asyncio.timeout(GUARD):
             while len(endpoint.requests) < 2 or not _in_line(gates[asyncio.get_running_loop()]):
                 await asyncio.sleep(0.01)

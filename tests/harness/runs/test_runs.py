@@ -438,7 +438,7 @@ async def test_a_run_that_died_before_its_input_was_read_goes_on_with_it(
 async def test_a_process_that_lost_its_run_cannot_save_steps_of_it(runtime: Runtime, endpoint: ScriptedOpenAI):
     endpoint.script(Text("hi"))
     run = await ended(runtime, await runtime.runs.start(ME, say("hello"), thread_id=await thread(runtime)))
-    reader = await runtime.workshop.reader()
+    reader = await runtime.agent_provider.reader()
     update = {"messages": [{"role": "user", "content": "late"}]}
     for token in (run.epoch - 1, run.epoch):
         graph = reader.copy(update={"checkpointer": runtime.checkpointer.per_run((run.run_id, token))})
@@ -698,7 +698,7 @@ async def test_the_prompt_knows_of_packages_that_came_while_the_server_runs(
         return str(next(each for each in reversed(endpoint.requests) if each.get("tools"))["messages"][0]["content"])
 
     assert "pandas" not in await prompt()
-    image = await asyncio.to_thread(runtime.workshop.harness.tool_image.path)
+    image = await asyncio.to_thread(runtime.agent_provider.harness.tool_image.path)
     await asyncio.to_thread(image.mkdir, parents=True)
     await asyncio.to_thread((image / MANIFEST).write_text, "{}")
     assert "pandas" in await prompt()

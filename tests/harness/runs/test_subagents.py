@@ -240,7 +240,7 @@ async def test_an_answer_for_one_subagent_does_not_wait_for_another_in_the_backg
         answer = await runtime.runs.start(ME, RunRequest(command=approve), thread_id=where)
         assert (await ended(runtime, asks)).stop_reason == "interrupt"
         await until(runtime, answer, "updates", "I wait.")
-        workspace = runtime.workshop.harness.paths.workspace(where, ME.user_id)
+        workspace = runtime.agent_provider.harness.paths.workspace(where, ME.user_id)
         (workspace / "go").touch()
         answer = await ended(runtime, answer)
         assert answer.status == "success"
@@ -363,7 +363,7 @@ async def test_a_subagent_that_the_person_stops_gives_what_it_has_and_the_others
         await runtime.runs.stop_task(Principal("someone", "user", "session"), where, b["task_id"])
     with pytest.raises(NotFoundError, match="no task other"):
         await runtime.runs.stop_task(ME, where, "other")
-    (runtime.workshop.harness.paths.workspace(where, ME.user_id) / "go").touch()
+    (runtime.agent_provider.harness.paths.workspace(where, ME.user_id) / "go").touch()
     run = await ended(runtime, run)
     assert run.status == "success", run.error
     a, b = await runtime.threads.transcript.tasks(ME, where)

@@ -43,9 +43,9 @@ async def test_a_backup_holds_nothing_of_a_temporary_thread(runtime: Runtime, en
         endpoint.script(ToolCalls(bash(f"echo {word} > {word}.txt")), Text(f"It is written: {word}."))
         assert (await ended(runtime, await runtime.runs.start(ME, say(f"Write {word}"), thread_id=where))).ended
     archive, location = tmp_path / "b.tar.gz", runtime.database.location
-    await asyncio.to_thread(backup, location, runtime.workshop.harness.paths, archive)
+    await asyncio.to_thread(backup, location, runtime.agent_provider.harness.paths, archive)
     held = await asyncio.to_thread(texts, archive, tmp_path / "out")
     assert KEPT in held and kept.encode() in held
     assert PASSING not in held and passing.encode() not in held
     assert (await runtime.threads.get(ME, passing))["status"] == "idle", "the thread itself goes on"
-    assert os.path.exists(runtime.workshop.harness.paths.workspace(passing, ME.user_id) / "falcon.txt")
+    assert os.path.exists(runtime.agent_provider.harness.paths.workspace(passing, ME.user_id) / "falcon.txt")

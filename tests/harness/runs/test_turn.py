@@ -199,7 +199,7 @@ async def test_a_chat_whose_first_run_failed_gets_its_title_with_its_first_succe
     await done(runtime, where, say("try again please"))
     jobs = await rows(runtime, "SELECT payload FROM jobs WHERE kind = 'title'")
     assert [sql.loads(payload)["first_text"] for (payload,) in jobs] == ["which birds winter here"]
-    runtime.jobs.ring()
+    runtime.jobs.wake()
     async with asyncio.timeout(30):
         while (await rows(runtime, "SELECT title FROM threads WHERE thread_id = ?", where)) != [("Birds in winter",)]:
             await asyncio.sleep(0.05)

@@ -351,10 +351,10 @@ async def running(world: World) -> AsyncIterator[asyncio.Queue[str]]:
         fired.put_nowait(body["metadata"]["cron_run_date"])
 
     worker: JobWorker
-    scheduler = Scheduler(world.database, start, lambda: worker.ring(), clock=world.clock)
+    scheduler = Scheduler(world.database, start, lambda: worker.wake(), clock=world.clock)
     worker = JobWorker(world.database, {CRON: scheduler.fire, CRONS: scheduler.look})
     worker.start()
-    world.crons = CronService(world.database, _assistants(world.database), worker.ring, clock=world.clock)
+    world.crons = CronService(world.database, _assistants(world.database), worker.wake, clock=world.clock)
     try:
         yield fired
     finally:

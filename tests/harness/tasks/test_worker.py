@@ -47,7 +47,7 @@ async def test_a_ring_wakes_the_worker_at_once(database: Database, start: Start)
     done: asyncio.Queue[Job] = asyncio.Queue()
     worker = start(done.put)
     await ask(database, n=1)
-    worker.ring()
+    worker.wake()
     async with asyncio.timeout(60):
         job = await done.get()
     assert (job.payload, job.attempts) == ({"n": 1}, 1)
@@ -74,14 +74,14 @@ async def test_a_job_that_is_kept_says_why_and_is_done_again_when_it_is_asked_fo
 
     worker = start(handler)
     await ask(database, n=1)
-    worker.ring()
+    worker.wake()
     kept = lambda connection: jobs.next_due(connection, ["a"]) == jobs.NEVER  # noqa: E731
     async with asyncio.timeout(60):
         while not await database.read(kept):
             await asyncio.sleep(0.01)
     error = await database.read(lambda c: sql.execute(c, "SELECT error FROM jobs").fetchone())
     await ask(database, n=2)
-    worker.ring()
+    worker.wake()
     await gone(database)
     assert (tuple(error), tried) == (("It is encrypted.",), [1, 2])
 
@@ -119,7 +119,7 @@ async def test_jobs_that_wait_for_a_slow_service_hold_up_no_others(database: Dat
         while len(waiting) < 2:
             await asyncio.sleep(0.01)
         await database.write(lambda c: jobs.enqueue(c, "quick", "k", {}))
-        worker.ring()
+        worker.wake()
         await done.wait()
         assert len(waiting) == 2
         answer.set()
@@ -143,14 +143,14 @@ async def test_a_clock_that_is_set_does_not_begin_what_is_in_hand_again(
 
     worker = start(handle, clock=lambda: utc_now() + set_by)
     await ask(database, "first")
-    worker.ring()
+    worker.wake()
     async with asyncio.timeout(60):
         while not begun:
             await asyncio.sleep(0.01)
         set_by = timedelta(hours=hours)
         due = utc_now() + set_by
         await database.write(lambda c: jobs.enqueue(c, "a", "second", {}, due_at=due))
-        worker.ring()
+        worker.wake()
         while len(begun) < 2:
             await asyncio.sleep(0.01)
     go_on.set()
@@ -169,7 +169,7 @@ async def test_a_failed_job_is_done_again_after_a_while(database: Database, star
 
     worker = start(handle, clock=lambda: utc_now() + ahead)
     await ask(database)
-    worker.ring()
+    worker.wake()
     async with asyncio.timeout(60):
         for expected in (1, 2, 3):
             assert await attempts.get() == expected
@@ -178,7 +178,7 @@ async def test_a_failed_job_is_done_again_after_a_while(database: Database, star
                 await asyncio.sleep(0.01)
             assert attempts.empty()
             ahead += backoff(expected)
-            worker.ring()
+            worker.wake()
     await gone(database)
 
 
@@ -213,7 +213,7 @@ async def test_a_job_in_hand_is_given_back_when_the_worker_must_stop(database: D
 
     worker = start(handle)
     await ask(database)
-    worker.ring()
+    worker.wake()
     async with asyncio.timeout(60):
         await begun.wait()
         await worker.aclose(grace=0)
@@ -231,7 +231,7 @@ async def test_closing_waits_for_what_is_nearly_done(database: Database, start: 
 
     worker = start(handle)
     await ask(database)
-    worker.ring()
+    worker.wake()
     async with asyncio.timeout(60):
         await begun.wait()
         closing = asyncio.create_task(worker.aclose(grace=60))
@@ -254,7 +254,7 @@ async def test_a_long_job_keeps_its_lease_and_a_lost_lease_stops_it(database: Da
 
     worker = start(handle, lease=timedelta(seconds=0.3))
     await ask(database)
-    worker.ring()
+    worker.wake()
     async with asyncio.timeout(60):
         job = await begun.get()
         while await database.read(lambda c: c.execute(select(table.c.leased_until)).scalar_one()) <= job.leased_until:

@@ -79,7 +79,7 @@ class PostgresQueue:
         self._bell = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._rung: set[str] = set()
-        """Those of the running that were rung since they began."""
+        """Those of the running that were deferred again since they began."""
         self._rests: dict[str, _Rest] = {}
         """Runs that were executed here and need not have ended."""
         self._crowded = False

@@ -97,7 +97,7 @@ class PostgresThreadLock:
                 self._grant(lock)
             else:
                 self._wanted[thread_id] = lock
-                self._ring()
+                self._wake()
             try:
                 async with lock.scope:
                     await lock.answer
@@ -123,7 +123,7 @@ class PostgresThreadLock:
             values: its other parameters.
         """
         ask = self._ask = _Ask(query, values, asyncio.get_running_loop().create_future())
-        self._ring()
+        self._wake()
         try:
             return await ask.answer
         except asyncio.CancelledError:
@@ -159,9 +159,9 @@ class PostgresThreadLock:
 
     def _return(self, name: str) -> None:
         self._returned.add(name)
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         self._bell.set()
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep(), name="thread locks")

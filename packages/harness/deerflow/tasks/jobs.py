@@ -189,7 +189,7 @@ class JobWorker:
         self._concurrency = concurrency
         self._lease = lease
         self._clock = clock
-        self._bell = asyncio.Event()
+        self._awake = asyncio.Event()
         self._working: dict[asyncio.Task[None], _Held] = {}
         self._loop: asyncio.Task[None] | None = None
         self._stopping = False
@@ -198,18 +198,18 @@ class JobWorker:
         """Begin. Must be called on the event loop; further calls do nothing."""
         self._loop = self._loop or asyncio.create_task(self._run(), name="jobs")
 
-    def ring(self, due: datetime | None = None) -> None:
+    def wake(self, due: datetime | None = None) -> None:
         """Look for work now, or when it is due, instead of within some seconds. Call it after the commit that asked for it."""
         seconds = (due - self._clock()).total_seconds() if due is not None else 0.0
         if seconds <= 0:
-            self._bell.set()
+            self._awake.set()
         elif seconds < POLL_SECONDS:
-            asyncio.get_running_loop().call_later(seconds, self._bell.set)
+            asyncio.get_running_loop().call_later(seconds, self._awake.set)
 
     async def aclose(self, *, grace: float = 10.0) -> None:
         """Take no more jobs, wait ``grace`` seconds for those in hand, then give them back. Idempotent."""
         self._stopping = True
-        self._bell.set()
+        self._awake.set()
         if self._loop is not None:
             await asyncio.wait([self._loop], timeout=grace)
             self._loop.cancel()
@@ -217,7 +217,7 @@ class JobWorker:
 
     async def _run(self) -> None:
         while not self._stopping:
-            self._bell.clear()
+            self._awake.clear()
             try:
                 pause = await self._take()
             except Exception:
@@ -225,7 +225,7 @@ class JobWorker:
                 pause = POLL_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._bell.wait()
+                    await self._awake.wait()
 
     async def _take(self) -> float:
         """Begin what is due. Seconds until the next may be."""
@@ -260,7 +260,7 @@ class JobWorker:
         held, had_room = self._working[task], self._free()
         del self._working[task]
         if not held.is_gone or held.job.kind not in had_room:
-            self._bell.set()
+            self._awake.set()
 
     async def _work(self, held: _Held) -> None:
         handling = asyncio.ensure_future(self._handle(held.job))

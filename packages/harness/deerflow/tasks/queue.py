@@ -28,8 +28,8 @@ Interrupt = Callable[[str], None]
 class RunQueue(Protocol):
     """Rings bells; the truth about runs is their table.
 
-    Who rings does so after the row is committed. A ring for a run is never dropped: a run that is being executed while
-    it is rung is executed once more afterwards. Two executions of one run never overlap in one process, and between
+    A run is deferred after its row is committed, and never dropped: one that is deferred while it is being executed is
+    executed once more afterwards. Two executions of one run never overlap in one process, and between
     processes only while one of them has lost its connection to the database; the lock of the thread decides then.
     """
 
@@ -55,7 +55,7 @@ class RunQueue(Protocol):
         ...
 
     async def start(self, execute: Execute, interrupt: Interrupt, *, concurrency: int) -> None:
-        """Execute runs in this process from now on. A process that never calls it only rings.
+        """Execute runs in this process from now on. A process that never calls it only defers them.
 
         Args:
             execute: carries out one run.
@@ -85,7 +85,7 @@ LONGEST_TIMER = 60.0
 class LocalQueue:
     """A :class:`RunQueue` in memory, on one event loop.
 
-    What was rung is forgotten when the process ends: at its start the owner of the queue rings for all runs that have
+    Deferred runs are forgotten when the process ends: at its start the owner of the queue defers all runs that have
     not ended.
     """
 
@@ -99,7 +99,7 @@ class LocalQueue:
         self._concurrency = 0
 
     async def defer(self, run_id: str, thread_id: str, *, at: datetime | None = None) -> None:
-        self._ring(run_id, at)
+        self._defer(run_id, at)
 
     def begin(self, run_id: str, thread_id: str, work: Callable[[], Awaitable[None]]) -> bool:
         if self._execute is None or self._ready or len(self._running) >= self._concurrency:
@@ -123,27 +123,27 @@ class LocalQueue:
         self._ready.clear()
         await end(self._running.values(), grace)
 
-    def _ring(self, run_id: str, at: datetime | None) -> None:
+    def _defer(self, run_id: str, at: datetime | None) -> None:
         seconds = (at - datetime.now(UTC)).total_seconds() if at is not None else 0.0
         if seconds <= 0:
             self._ready[run_id] = None
             self._take()
             return
 
-        self._ring_in(min(seconds, LONGEST_TIMER), run_id, at)
+        self._defer_for(min(seconds, LONGEST_TIMER), run_id, at)
 
-    def _ring_in(self, seconds: float, run_id: str, at: datetime | None) -> None:
-        def ring() -> None:
+    def _defer_for(self, seconds: float, run_id: str, at: datetime | None) -> None:
+        def due() -> None:
             del self._timers[run_id]
-            self._ring(run_id, at)
+            self._defer(run_id, at)
 
-        # One for a run, or every ring for one that cannot be executed would begin a series of attempts of its own.
+        # One for a run, or each call for one that cannot be executed would begin a series of attempts of its own.
         if (earlier := self._timers.get(run_id)) is not None:
             earlier.cancel()
-        self._timers[run_id] = asyncio.get_running_loop().call_later(seconds, ring)
+        self._timers[run_id] = asyncio.get_running_loop().call_later(seconds, due)
 
     def _take(self) -> None:
-        """Begin what may begin. A run that is being executed and was rung again stays ready until that has ended."""
+        """Begin what may begin. A run that is being executed and was deferred again stays ready until that has ended."""
         if self._execute is None:
             return
         for run_id in [run_id for run_id in self._ready if run_id not in self._running]:
@@ -161,7 +161,7 @@ class LocalQueue:
             delay = retry_delay(failures)
             logger.exception("Run %s could not be executed; trying again in %.0f s.", run_id, delay)
             if self._execute is not None:
-                self._ring_in(delay, run_id, None)
+                self._defer_for(delay, run_id, None)
         finally:
             del self._running[run_id]
             self._take()

@@ -80,7 +80,7 @@ def serve(
 
         platforms = makers(source.current().runs.webhook_allow_nets, environ)
         runtime = Runtime(source, paths, executes=execute, database=database, platforms=platforms)
-        runtime.workshop.harness.programs.try_out_aside()
+        runtime.agent_provider.harness.programs.try_out_aside()
         return runtime
 
     if not database.is_postgres and not execute:
@@ -151,7 +151,7 @@ def worker(
     runtime = Runtime(source, paths)
     if not runtime.database.is_postgres:
         raise usage_failure("A worker needs database.backend: postgres. With SQLite the gateway executes runs itself.")
-    runtime.workshop.harness.programs.try_out_aside()
+    runtime.agent_provider.harness.programs.try_out_aside()
     if health_port is None:
         return asyncio.run(_work(runtime, health_file, contextlib.nullcontext("")))
     from deerflow_app.gateway.server import ServerError, serve_status

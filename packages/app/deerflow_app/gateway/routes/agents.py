@@ -18,7 +18,7 @@ from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 async def agents_enabled(runtime: CurrentRuntime) -> None:
     """Raises ForbiddenError."""
-    config = await runtime.workshop.config_source.acurrent()
+    config = await runtime.agent_provider.config_source.acurrent()
     if not config.agents_api.enabled:
         text = "Custom agents are switched off: agents_api.enabled is false in config.yaml."
         raise ForbiddenError(text, reason="agents_off")

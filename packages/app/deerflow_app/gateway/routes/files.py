@@ -34,7 +34,7 @@ preview_routes = Router(tags=["preview"])
 
 
 async def artifact_service(runtime: CurrentRuntime) -> ArtifactService:
-    return ArtifactService(runtime.paths, ThreadRepository(runtime.database), runtime.workshop.harness.converters)
+    return ArtifactService(runtime.paths, ThreadRepository(runtime.database), runtime.agent_provider.harness.converters)
 
 
 CurrentArtifacts = Annotated[ArtifactService, Depends(artifact_service)]

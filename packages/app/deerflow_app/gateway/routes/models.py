@@ -107,7 +107,7 @@ async def test_model(model_name: str, request: Request, principal: CurrentPrinci
     _named(model_name, config)
     limits = {f"user {principal.user_id}": TESTS_PER_USER, "all": TESTS_OF_ALL}
     request.app.state.model_tests.attempt(limits)
-    return await try_model(runtime.workshop, config, model_name)
+    return await try_model(runtime.agent_provider, config, model_name)
 
 
 def chosen_default(models: Sequence[ModelInfo], site: SiteSettings) -> list[ModelInfo]:
@@ -118,7 +118,7 @@ def chosen_default(models: Sequence[ModelInfo], site: SiteSettings) -> list[Mode
 
 
 def _with_rest(model: ModelInfo, config: AppConfig, runtime: Runtime) -> dict[str, Any]:
-    return {**asdict(model), "rest": runtime.workshop.rest_of(config, model.name)}
+    return {**asdict(model), "rest": runtime.agent_provider.rest_of(config, model.name)}
 
 
 def _named(name: str, config: AppConfig) -> ModelInfo:

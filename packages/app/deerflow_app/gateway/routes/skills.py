@@ -83,7 +83,7 @@ async def list_skills(principal: CurrentPrincipal, runtime: CurrentRuntime) -> S
 @router.post("/reload", summary="Read all skills again from their files")
 async def reload_skills(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Reloaded:
     """Not needed after a change: it is seen by the times of the files. For drives on which these are not right."""
-    (await runtime.workshop.fresh()).skills.forget()
+    (await runtime.agent_provider.fresh()).skills.forget()
     found = await runtime.skills.list(principal)
     return {"success": True, "scope": "process", "message": f"{len(found)} skills were read."}
 

@@ -106,7 +106,7 @@ async def system(
     principal: CurrentPrincipal, runtime: CurrentRuntime, settings: CurrentSettings, accounts: CurrentAccounts
 ) -> dict[str, Any]:
     is_admin = principal.role == "admin"
-    harness = await runtime.workshop.fresh()
+    harness = await runtime.agent_provider.fresh()
     return {
         "version": _VERSION,
         "python": platform.python_version(),

@@ -81,12 +81,12 @@ async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check
     return Check(problem is None, round((monotonic() - began) * 1000), answer, problem, kind)
 
 
-async def try_model(workshop: AgentProvider, config: AppConfig, name: str) -> Check:
+async def try_model(agent_provider: AgentProvider, config: AppConfig, name: str) -> Check:
     """Ask a model for one word, also while runs do not call it; they do again if it answers. Raises ValueError: no model has this name."""
-    check = await check_model(workshop.harness.models, config, name)
+    check = await check_model(agent_provider.harness.models, config, name)
     if check.ok:
-        workshop.let_call(config, name)
-    return replace(check, rest=workshop.rest_of(config, name))
+        agent_provider.let_call(config, name)
+    return replace(check, rest=agent_provider.rest_of(config, name))
 
 
 async def check_search(config: AppConfig, entry: ToolConfig) -> Check:

@@ -31,7 +31,7 @@ class DocumentService(Capability):
     Args:
         config: the snapshot now in force.
         context: that of a run in a thread of a person.
-        ring: called when there is a job.
+        wake: called when there is a job.
     """
 
     name = "documents"
@@ -41,12 +41,12 @@ class DocumentService(Capability):
         database: Database,
         config: Callable[[], Awaitable[AppConfig]],
         context: Callable[[str, Principal], Awaitable[RunContext]],
-        ring: Callable[[], None],
+        wake: Callable[[], None],
     ) -> None:
         self._database = database
         self._config = config
         self._context = context
-        self._ring = ring
+        self._wake = wake
         self.jobs = {DOCUMENT: self}
 
     async def begin(self, principal: Principal, thread_id: str, uploads: Sequence[Upload]) -> None:
@@ -62,7 +62,7 @@ class DocumentService(Capability):
                 enqueue(connection, DOCUMENT, _key(thread_id, name), payload)
 
         await self._database.write(ask)
-        self._ring()
+        self._wake()
 
     async def __call__(self, job: Job) -> None:
         thread_id, name = job.payload["thread_id"], job.payload["filename"]

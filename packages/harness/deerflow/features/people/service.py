@@ -24,7 +24,7 @@ PERSON = "person"
 class PeopleService(Capability):
     """Args:
     stop_runs: asks for the end of all runs of a person.
-    ring: called when there are jobs.
+    wake: called when there are jobs.
     """
 
     name = "people"
@@ -36,21 +36,21 @@ class PeopleService(Capability):
         paths: Paths,
         threads: ThreadService,
         stop_runs: Callable[[Principal], Awaitable[object]],
-        ring: Callable[[], None],
+        wake: Callable[[], None],
     ) -> None:
         self._database = database
         self._users = UserRepository(database)
         self._paths = paths
         self._threads = threads
         self._stop_runs = stop_runs
-        self._ring = ring
+        self._wake = wake
         self.jobs = {SUSPENDED: self.stop, PERSON: self.clear}
 
     async def suspend(self, user_id: str) -> User:
         """End a person's sessions, API tokens and runs; their schedules pause. Raises NotFoundError, ConflictError."""
         also = lambda connection: enqueue(connection, SUSPENDED, user_id, {})  # noqa: E731
         user = await self._users.suspend(user_id, also=also)
-        self._ring()
+        self._wake()
         return user
 
     async def stop(self, job: Job) -> None:
@@ -60,7 +60,7 @@ class PeopleService(Capability):
     async def resume(self, user_id: str) -> User:
         """Let a suspended person in again; their schedules go on. Raises NotFoundError."""
         user = await self._users.resume(user_id, also=look_when_due)
-        self._ring()
+        self._wake()
         return user
 
     async def admit(self, asked: AskedRun) -> None:
@@ -74,7 +74,7 @@ class PeopleService(Capability):
         Raises NotFoundError, and ConflictError for the last administrator.
         """
         await self._users.delete(user_id, also=lambda connection: enqueue(connection, PERSON, user_id, {}))
-        self._ring()
+        self._wake()
 
     async def clear(self, job: Job) -> None:
         """Handler of ``person`` jobs."""

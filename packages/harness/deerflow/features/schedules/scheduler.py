@@ -44,7 +44,7 @@ class Scheduler(Capability):
 
     Args:
         start_run: starts a run: the owner, the body of the request, the thread or None for one of the run's own.
-        ring: called when there are tasks, of kind ``cron``, for :meth:`fire`.
+        wake: called when there are tasks, of kind ``cron``, for :meth:`fire`.
     """
 
     name = "schedules"
@@ -54,13 +54,13 @@ class Scheduler(Capability):
         self,
         database: Database,
         start_run: StartRun,
-        ring: Callable[[], None],
+        wake: Callable[[], None],
         *,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._database = database
         self._start_run = start_run
-        self._ring = ring
+        self._wake = wake
         self._clock = clock
         self.jobs = {CRONS: self.look, CRON: self.fire}
 
@@ -81,7 +81,7 @@ class Scheduler(Capability):
             now = self._clock()
             following = await asyncio.to_thread(lambda: [(cron, _following(cron, now)) for cron in due])  # noqa: B023
             if await self._database.write(_move_on, following, now):
-                self._ring()
+                self._wake()
             if len(due) < BATCH:
                 return
 

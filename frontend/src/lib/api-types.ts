@@ -884,10 +884,10 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * Check
+         * CheckReceipt
          * @description An acceptance check of the run's request, and how it ended.
          */
-        Check: {
+        CheckReceipt: {
             /** Check */
             check: string;
             /** Passed */
@@ -962,35 +962,6 @@ export interface components {
             /** Seen */
             seen: string;
         };
-        /**
-         * Command
-         * @description ``id`` is repeated in the answer.
-         */
-        "Command-Input": {
-            /** Id */
-            id: number;
-            /**
-             * Method
-             * @example run.start
-             */
-            method: string;
-            /** Params */
-            params?: {
-                [key: string]: unknown;
-            };
-        };
-        /**
-         * Command
-         * @description A shell command; ``test``: it is a test runner and nothing else.
-         */
-        "Command-Output": {
-            /** Command */
-            command: string;
-            /** Exit Code */
-            exit_code: number | null;
-            /** Test */
-            test: boolean;
-        };
         /** CommandAnswer */
         CommandAnswer: {
             /**
@@ -1029,6 +1000,18 @@ export interface components {
             error: string;
             /** Message */
             message: string;
+        };
+        /**
+         * CommandReceipt
+         * @description A shell command; ``test``: it is a test runner and nothing else.
+         */
+        CommandReceipt: {
+            /** Command */
+            command: string;
+            /** Exit Code */
+            exit_code: number | null;
+            /** Test */
+            test: boolean;
         };
         /**
          * CommandRequest
@@ -3146,6 +3129,23 @@ export interface components {
             /** Content */
             content?: string | null;
         };
+        /**
+         * ProtocolCommand
+         * @description ``id`` is repeated in the answer.
+         */
+        ProtocolCommand: {
+            /** Id */
+            id: number;
+            /**
+             * Method
+             * @example run.start
+             */
+            method: string;
+            /** Params */
+            params?: {
+                [key: string]: unknown;
+            };
+        };
         /** Prune */
         Prune: {
             /** Thread Ids */
@@ -3250,12 +3250,12 @@ export interface components {
              * Checks
              * @default []
              */
-            checks: components["schemas"]["Check"][];
+            checks: components["schemas"]["CheckReceipt"][];
             /**
              * Commands
              * @default []
              */
-            commands: components["schemas"]["Command-Output"][];
+            commands: components["schemas"]["CommandReceipt"][];
             /**
              * Files
              * @default []

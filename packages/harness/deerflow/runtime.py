@@ -165,6 +165,7 @@ class Runtime(RunObserver):
             self.agent_provider = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)
         else:
             self.agent_provider = embedded
+        self.packages = self.agent_provider.harness.packages
         self.checkpointer: Any = self.agent_provider.harness.checkpointer
         self._lock, queue, self.notifier = _connections(self.database, config, paths)
         self._queue: RunQueue = _NoQueue(self) if embedded else queue
@@ -197,7 +198,7 @@ class Runtime(RunObserver):
         self.mcp = McpService(self.agent_provider.fresh)
         self.skills = SkillService(paths, self.agent_provider.skills, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
-        tools = partial(all_tools, packages=self.agent_provider.harness.packages)
+        tools = partial(all_tools, packages=self.packages)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, tools)
         self.agent_provider.harness = replace(self.agent_provider.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
@@ -217,7 +218,7 @@ class Runtime(RunObserver):
             self.documents,
             self._scheduler,
             Tracing(config.origin.environ),
-            *(one.capability(self.database) for one in self.agent_provider.harness.packages.values() if one.capability),
+            *(one.capability(self.database) for one in self.packages.values() if one.capability),
         )
         self.crons = CronService(self.database, self.assistants, self._wake_jobs, capabilities=self.capabilities)
 

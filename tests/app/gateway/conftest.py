@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ import uvicorn
 from bench.scripted_openai import ScriptedOpenAI
 from fastapi import FastAPI
 
+from deerflow.capability import Package
 from deerflow.config import ConfigSource, Paths
 from deerflow.runtime import Runtime
 from deerflow.storage.database import Database
@@ -108,6 +110,8 @@ def with_csrf(client: httpx.AsyncClient) -> httpx.AsyncClient:
 
 class DatabaseOnly:
     """A runtime of which only the database is there."""
+
+    packages: Mapping[str, Package] = MappingProxyType({})
 
     def __init__(self, location: Path) -> None:
         self.database = Database(location)

@@ -187,7 +187,7 @@ def add_routes(app: FastAPI) -> None:
 
 def _add_package_routes(app: FastAPI) -> None:
     """Add the routes of other packages. They are for people who are signed in: no API token opens them."""
-    for name, package in app.state.runtime.agent_provider.harness.packages.items():
+    for name, package in app.state.runtime.packages.items():
         if package.router:
             app.include_router(
                 resolve_variable(package.router, APIRouter), prefix=f"/api/capabilities/{name}", tags=[name]

@@ -29,6 +29,7 @@ from deerflow_app.gateway.settings import GatewaySettings
 data = Path(sys.argv[1])
 
 class Runtime:
+    packages = {}
     database = Database(data / "deerflow.db")
 
     async def start(self):

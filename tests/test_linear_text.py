@@ -76,8 +76,8 @@ def _full(pattern: str, size: int = SIZE) -> str:
 
 def _demo(text: str) -> None:
     tools = {"bash": {"command": "string"}}
-    demo._Turn([HumanMessage("a"), AIMessage("b"), HumanMessage(text)], tools, "").reply()
-    demo._Turn([HumanMessage(text)], {}, "").reply()
+    demo._DemoTurn([HumanMessage("a"), AIMessage("b"), HumanMessage(text)], tools, "").reply()
+    demo._DemoTurn([HumanMessage(text)], {}, "").reply()
 
 
 def _learned(answer: str) -> None:

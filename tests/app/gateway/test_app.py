@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -356,6 +357,7 @@ async def test_a_gateway_on_the_network_answers_to_any_name_unless_told_otherwis
 async def test_the_runtime_is_closed_also_when_it_cannot_start(tmp_path: Path) -> None:
     class Unable:
         database = Database(tmp_path / "deerflow.db")
+        packages = MappingProxyType[str, object]({})
         closed = False
 
         async def start(self) -> None:

@@ -88,6 +88,7 @@ def test_the_example_shows_the_defaults(everything: AppConfig, tmp_path: Path) -
         "models",
         "tools",
         "acp_agents",
+        "capabilities",
         "checkpointer",
         "channels",
         "channel_connections",

@@ -178,7 +178,8 @@ def test_no_secret_is_shown_in_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "section",
     sorted(
-        set(AppConfig.model_fields) - {"config_version", "extensions", "models", "tools", "tool_groups", "log_level"}
+        set(AppConfig.model_fields)
+        - {"capabilities", "config_version", "extensions", "models", "tools", "tool_groups", "log_level"}
     ),
 )
 def test_a_section_of_the_wrong_shape_is_explained(tmp_path: Path, section: str) -> None:

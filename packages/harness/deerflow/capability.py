@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     from deerflow.storage.database import Database
     from deerflow.storage.runs import Run
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +209,15 @@ class Package:
 
 
 class Capabilities:
-    """All capabilities, in the order in which they are asked; those without a method are left out of its calls."""
+    """All capabilities, in the order in which they are asked; those without a method are left out of its calls.
 
-    def __init__(self, *given: Capability) -> None:
-        self._given = given
+    Args:
+        packaged: those of other packages, asked last. If one fails as a run ends, what it wrote is undone and the run ends.
+    """
+
+    def __init__(self, *given: Capability, packaged: Collection[Capability] = ()) -> None:
+        self._given = (*given, *packaged)
+        self._packaged = frozenset(packaged)
         self._admit = self._with(Capability.admit)
         self._facts = self._with(Capability.facts)
         self._for_run = self._with(Capability.for_run)
@@ -254,10 +263,28 @@ class Capabilities:
             await each.turn_left(thread_id)
 
     def run_ended(self, connection: Connection, ended: EndedRun) -> list[datetime | None]:
-        return [each.run_ended(connection, ended) for each in self._ended]
+        return [self._written(each, connection, partial(each.run_ended, connection, ended)) for each in self._ended]
 
     def run_closed(self, connection: Connection, run: Run, *, is_undone: bool = False) -> list[datetime | None]:
-        return [each.run_closed(connection, run, is_undone=is_undone) for each in self._closed]
+        return [
+            self._written(each, connection, partial(each.run_closed, connection, run, is_undone=is_undone))
+            for each in self._closed
+        ]
+
+    def _written(
+        self, each: Capability, connection: Connection, write: Callable[[], datetime | None]
+    ) -> datetime | None:
+        if each not in self._packaged:
+            return write()
+        connection.exec_driver_sql("SAVEPOINT capability")
+        try:
+            due = write()
+        except Exception:
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT capability")
+            logger.exception("The capability %r failed as a run ended; what it wrote is undone.", each.name)
+            due = None
+        connection.exec_driver_sql("RELEASE SAVEPOINT capability")
+        return due
 
     async def aclose(self) -> None:
         for each in self._aclose:

@@ -218,7 +218,7 @@ class Runtime(RunObserver):
             self.documents,
             self._scheduler,
             Tracing(config.origin.environ),
-            *(one.capability(self.database) for one in self.packages.values() if one.capability),
+            packaged=[one.capability(self.database) for one in self.packages.values() if one.capability],
         )
         self.crons = CronService(self.database, self.assistants, self._wake_jobs, capabilities=self.capabilities)
 

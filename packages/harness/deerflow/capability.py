@@ -98,7 +98,7 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What an observer knows of a run from the beginning. ``traceparent``: the caller's span, in W3C's form."""
+    """The facts of a run that an observer gets at its beginning. ``traceparent``: the caller's span, in W3C's form."""
 
     trace_id: str
     run_id: str

@@ -23,8 +23,7 @@ from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
 from deerflow.features.memory.store import fact_json
-from deerflow.features.offers import offers_of
-from deerflow.features.packages import packages_of
+from deerflow.features.offers import harness_of
 from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
@@ -169,8 +168,7 @@ class DeerFlowClient:
             users_dir=paths.users_dir,
         )
         saver = checkpointer or checkpointer_for(self._database)
-        packages = packages_of(snapshot)
-        harness = Harness.build(snapshot, paths, checkpointer=saver, offers=offers_of(packages), packages=packages)
+        harness = harness_of(snapshot, paths, saver)
         self._process, self._is_closed = os.getpid(), False
         self._own_agent_provider = AgentProvider(
             self.config_source, harness, features=features, extra_middleware=extra_middleware or middlewares or ()

@@ -34,8 +34,7 @@ from deerflow.features.connections.service import ConnectionService
 from deerflow.features.documents.service import DocumentService
 from deerflow.features.mcp.service import McpService
 from deerflow.features.memory import Memory, MemoryService
-from deerflow.features.offers import all_tools, offers_of
-from deerflow.features.packages import packages_of
+from deerflow.features.offers import all_tools, harness_of
 from deerflow.features.people.service import PeopleService
 from deerflow.features.personal_data import PersonalData
 from deerflow.features.reports import ReportService
@@ -54,7 +53,6 @@ from deerflow.features.webhooks import WebhookPolicy, Webhooks
 from deerflow.files.artifacts import read_artifact
 from deerflow.files.content import file_requests
 from deerflow.files.versions import record_run
-from deerflow.harness import Harness
 from deerflow.identity import Principal
 from deerflow.mcp.connections import McpConnections
 from deerflow.mcp.pins import Pins
@@ -107,7 +105,7 @@ class Runtime(RunObserver):
         database: that of the configuration, if it is open already.
         extra_middleware: yours, in every agent; placed by ``@Next``/``@Prev`` or before Clarification.
         embedded: the agents of a program that needs no server. It never starts the runtime, executes each run that it
-            asked for itself, by ``executor``, and of the background tasks makes titles and memories alone.
+            asked for itself, by ``executor``, and of the background tasks does those that need no server.
         platforms: of chat channels, by kind: what makes an adapter of settings and secrets, and whether the platform calls us.
 
     Raises:
@@ -159,9 +157,7 @@ class Runtime(RunObserver):
             users_dir=paths.users_dir,
         )
         if embedded is None:
-            packages, saver = packages_of(config), checkpointer_for(self.database)
-            offers = offers_of(packages)
-            harness = Harness.build(config, paths, checkpointer=saver, offers=offers, packages=packages)
+            harness = harness_of(config, paths, checkpointer_for(self.database))
             self.agent_provider = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)
         else:
             self.agent_provider = embedded

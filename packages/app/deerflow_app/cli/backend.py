@@ -65,7 +65,7 @@ class Backend:
     problem: Callable[[], str | None] = lambda: None
 
     def model(self, name: str | None) -> Model:
-        """The model that answers: the named one, else the first. Raises Failure when there is none."""
+        """The model that answers: the named one, else the first. Raises CommandFailure when there is none."""
         known = [model.name for model in self.models]
         if name is not None and name not in known:
             raise usage_failure(f"There is no model {name!r}.", f"Known models: {', '.join(known)}.")
@@ -90,7 +90,7 @@ def open_backend(settings: Settings) -> Backend:
 
     Raises:
         ConfigError: the configuration cannot be used.
-        Failure: there is no model of that name, or DEER_FLOW_API_URL is no address.
+        CommandFailure: there is no model of that name, or DEER_FLOW_API_URL is no address.
         RemoteError: the server that is to be used cannot be.
     """
     server, notice = (None, "") if settings.local else _server(settings)
@@ -329,7 +329,7 @@ def _log_file(file: Path) -> logging.Handler:
 async def existing_thread(
     client: Client, thread_id: str, remedy: str = "`deerflow`, then /chats, lists the latest ones."
 ) -> dict[str, Any]:
-    """Return the state of a thread. Raises Failure if there is none."""
+    """Return the state of a thread. Raises CommandFailure if there is none."""
     state = await client.athread_state(check_id(thread_id, "thread id"))
     if not state["values"]["messages"] and not state["unfinished"]:
         raise usage_failure(f"There is no chat {thread_id}.", remedy)

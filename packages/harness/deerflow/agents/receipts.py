@@ -140,7 +140,7 @@ def work_in(messages: Sequence[BaseMessage]) -> Work:
 
 @dataclass
 class _Found:
-    """What was done, as far as messages were read."""
+    """The work that the messages read so far show."""
 
     commands: list[CommandReceipt] = field(default_factory=list[CommandReceipt])
     files: dict[str, FileReceipt] = field(default_factory=dict[str, FileReceipt])

@@ -27,21 +27,17 @@ HEADERS = {
     "Accept-Language": "en,*;q=0.5",
     "Accept-Encoding": "gzip, deflate",
 }
-
-
 MAX_REDIRECTS = 5
-
-
 MAX_BYTES = 20 << 20
 
 
 class WebError(ToolException):
-    """What is wanted of the web cannot be had. ``str()`` is a sentence for the model."""
+    """Raised if an address cannot be loaded. ``str()`` is a sentence for the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What stood at ``url``, which redirects led to. ``charset`` is what the server says of it, in lower case."""
+    """The content of ``url``, to which redirects led. ``charset``: the one that the server names, in lower case."""
 
     url: str
     media_type: str
@@ -50,14 +46,14 @@ class Download:
 
 
 def network_of(config: AppConfig) -> Network:
-    """What of the web is open to agents and people, whether commands have a network or not."""
+    """Return the part of the web that is open to agents and people, with or without a network for commands."""
     network = config.sandbox.network
     mode = "allowlist" if network.mode == "allowlist" else "internet"
     return Network(mode, network.allow, network.deny, network.ports, network.allow_nets)
 
 
 async def fetch(outbound: Outbound, url: str, *, timeout: float = 20, max_bytes: int = MAX_BYTES) -> Download:
-    """What stands at an address. Each one that a redirect leads to is checked like the first. Raises WebError.
+    """Load an address. Each one that a redirect leads to is checked like the first. Raises WebError.
 
     Args:
         outbound: which addresses may be called.
@@ -134,7 +130,7 @@ async def _inflated(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[b
 
 
 def kept_path(data: bytes, url: str, ending: str) -> str:
-    """Where a thread keeps what stood at an address: a name that people recognise, and another one when it has changed."""
+    """Return the path at which a thread keeps the content of an address: a name that people recognise, another one when it has changed."""
     digest = hashlib.sha256(url.encode() + b"\0" + data).hexdigest()[:10]
     name = re.sub(r"[^A-Za-z0-9.]+", "-", re.sub(r"^https?://(?:www\.)?", "", url.partition("?")[0]))[:60].strip("-.")
     return f"{PAGES}/{name}-{digest}{ending}"

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 SERVER = "mcp_server"
 """Key in the metadata of a server's tools: its name."""
-
-
 POLICY = "mcp_policy"
-"""Another one: allow, ask or deny, where the server's entry says so. A changed definition suspends ``allow``."""
-
-
+"""Key of its policy: allow, ask or deny, where the server's entry says so. A changed definition suspends ``allow``."""
 DIGEST = "mcp_digest"
-"""Another one: the hex digest of the tool's definition (:mod:`deerflow.mcp.definitions`), which grants and waiting cards hold."""
-
-
+"""Key of the hex digest of the tool's definition (:mod:`deerflow.mcp.definitions`), which grants and waiting cards hold."""
 TRUSTED = "mcp_trusted"
-"""Another one: whether the annotations are believed. Otherwise the metadata holds ``readOnlyHint`` alone."""
-
-
+"""Key of whether the annotations are believed. Otherwise the metadata holds ``readOnlyHint`` alone."""
 DESTINATION = "mcp_destination"
-"""Another one: the host of the server's address, or the name of a server that is a program."""
+"""Key of the host of the server's address, or the name of a server that is a program."""

@@ -22,7 +22,7 @@ OWNER = Principal(LOCAL_PRINCIPAL.user_id, role="admin", source="internal")
 async def connect(transcript: TerminalTranscript, source: ConfigSource) -> None:
     """Ask for provider and key, and use them from the next message on. Ctrl-C or Ctrl-D leaves everything as it is.
 
-    Raises Failure where config.yaml lists the models, or the key does not work.
+    Raises CommandFailure where config.yaml lists the models, or the key does not work.
     """
     from deerflow.features.connections.service import ConnectionService
 

@@ -102,7 +102,7 @@ def human_size(size: float) -> str:
 
 
 def check_files(paths: Iterable[Path]) -> None:
-    """Raises Failure for the first path that cannot be given to an agent."""
+    """Raises CommandFailure for the first path that cannot be given to an agent."""
     for path in paths:
         if path.is_dir():
             raise usage_failure(f"{path} is a directory.", "Name its files one by one, or pack it into an archive.")

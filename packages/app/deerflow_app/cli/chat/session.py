@@ -92,7 +92,7 @@ class TerminalChat:
         """Turn to a thread: show it as it stands, and finish its last turn if that was cut off.
 
         Raises:
-            Failure: there is no such thread.
+            CommandFailure: there is no such thread.
         """
         state = await existing_thread(self.client, thread_id, "/chats lists the latest ones.")
         values = state["values"]
@@ -266,7 +266,7 @@ def _show(chat: TerminalChat, table: Table, hint: str, *, empty: str) -> None:
 
 
 def _numbered(found: Sequence[T], argument: str, what: str, verb: str = "") -> T:
-    """What stands at the number in ``argument``, which may begin with ``verb``. Raises Failure."""
+    """What stands at the number in ``argument``, which may begin with ``verb``. Raises CommandFailure."""
     number = argument.removeprefix(verb).strip()
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
         raise usage_failure(f"There is no {what} {argument!r}.", f"/{what}s lists them.")

@@ -295,7 +295,7 @@ def _scopes(words: list[str]) -> tuple[Scope, ...]:
 
 
 async def find_user(users: UserRepository, email: str | None) -> User:
-    """The account with that address; without one the oldest administrator. Raises Failure."""
+    """The account with that address; without one the oldest administrator. Raises CommandFailure."""
     if email is not None:
         if user := await users.by_email(email.strip()):
             return user
@@ -307,7 +307,7 @@ async def find_user(users: UserRepository, email: str | None) -> User:
 
 
 def with_database(settings: Settings, work: Callable[[Database, UserRepository], Awaitable[T]]) -> T:
-    """Run ``work`` on the configured database. Raises Failure where it cannot be used, or refuses."""
+    """Run ``work`` on the configured database. Raises CommandFailure where it cannot be used, or refuses."""
     from deerflow.accounts import UserRepository
     from deerflow.config import ConfigSource, Paths
     from deerflow.errors import RequestError
@@ -350,7 +350,7 @@ def with_tokens(settings: Settings, email: str | None, work: Callable[[TokenRepo
 def delete_all(settings: Settings, paths: Paths, user: User) -> None:
     """The data first, so that whoever was interrupted can begin again with the address.
 
-    Raises Failure while a server of this machine uses the same SQLite file: it may be executing runs of the user.
+    Raises CommandFailure while a server of this machine uses the same SQLite file: it may be executing runs of the user.
     """
     from deerflow.accounts import UserRepository
     from deerflow.features.retention import delete_belongings
@@ -368,7 +368,7 @@ def delete_all(settings: Settings, paths: Paths, user: User) -> None:
 
 
 def with_runtime(settings: Settings, work: Callable[[Runtime], Awaitable[T]]) -> T:
-    """Run ``work`` with a runtime that executes nothing. Raises Failure if it refuses."""
+    """Run ``work`` with a runtime that executes nothing. Raises CommandFailure if it refuses."""
     from deerflow.config import ConfigSource, Paths
     from deerflow.errors import RequestError
     from deerflow.runtime import Runtime

@@ -78,7 +78,7 @@ async def _copy(location: str, target: str, show: Callable[[str], None]) -> Copi
 
 
 def _target(url: str) -> str:
-    """Return the location of the database. Raises Failure for a URL of another kind."""
+    """Return the location of the database. Raises CommandFailure for a URL of another kind."""
     if url.startswith(_POSTGRES):
         return "postgresql://" + url.split("://", 1)[1]
     path = url.removeprefix(_SQLITE)

@@ -111,7 +111,7 @@ async def run_task(client: Client, task: Task, progress: Console) -> Result:
     """Carry the task out, telling every step on ``progress``, and copy out what it delivered.
 
     Raises:
-        Failure: there is no thread that is to be continued.
+        CommandFailure: there is no thread that is to be continued.
     """
     thread_id = task.thread_id or str(uuid.uuid4())
     known = (await existing_thread(client, thread_id))["values"]["artifacts"] if task.thread_id else ()
@@ -202,7 +202,7 @@ def print_answer(result: Result, out: TextIO, *, as_json: bool) -> None:
 
 
 def read_task(words: str) -> str:
-    """The task's text; ``-`` stands for standard input. Raises Failure when there is none."""
+    """The task's text; ``-`` stands for standard input. Raises CommandFailure when there is none."""
     source = "Standard input" if words == "-" else "The task"
     try:
         text = sys.stdin.read() if words == "-" else words

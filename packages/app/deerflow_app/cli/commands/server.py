@@ -216,7 +216,7 @@ def opened(settings: Settings) -> tuple[ConfigSource, Paths]:
 
 @contextlib.contextmanager
 def alone(base_dir: Path) -> Iterator[None]:
-    """Nobody else serves or restores ``base_dir`` meanwhile, or Failure."""
+    """Nobody else serves or restores ``base_dir`` meanwhile, or CommandFailure."""
     from deerflow_app.gateway import announced, held, running_server
 
     if (other := running_server(base_dir)) is not None:

@@ -68,7 +68,7 @@ def install(
     """Make ``newest`` the version in use, unless it fails on a copy. A kill at any moment leaves a whole version in use.
 
     Raises:
-        Failure: another update is at work, or the new version failed on the copy.
+        CommandFailure: another update is at work, or the new version failed on the copy.
         InstallationError, DatabaseError, OSError: it could not be installed or tried; the version in use is untouched.
     """
     from deerflow_app.gateway import held
@@ -156,7 +156,7 @@ def _answers(url: str) -> bool:
 
 
 def _demo_run() -> None:
-    """Raises Failure unless the demo model, in a home of its own, comes to the end of a task."""
+    """Raises CommandFailure unless the demo model, in a home of its own, comes to the end of a task."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         (home / "config.yaml").write_text(_DEMO_CONFIG)

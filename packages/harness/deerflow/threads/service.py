@@ -189,7 +189,7 @@ class ThreadService:
             NotFoundError: there is no such thread.
             ConflictError: new runs were started again and again meanwhile.
         """
-        await self.repository.get(principal, thread_id)
+        await self.repository.get(principal, thread_id, to_change=True)
         for _ in range(5):
             await self._stop_runs(principal, thread_id)
             if await self.database.write(lambda connection: begin_deletion(connection, principal.user_id, thread_id)):
@@ -258,7 +258,7 @@ class ThreadService:
                     await self.delete(principal, thread_id)
                     pruned += 1
                 else:
-                    pruned += await self._compact(await self.repository.get(principal, thread_id))
+                    pruned += await self._compact(await self.repository.get(principal, thread_id, to_change=True))
             except (NotFoundError, ConflictError):
                 continue
         return pruned

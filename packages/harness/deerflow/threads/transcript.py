@@ -22,6 +22,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find, since
 from deerflow.storage.tables import runs
 from deerflow.storage.threads import ThreadRepository
+from deerflow.storage.visibility import may_change, may_read
 from deerflow.subagents.task import TASK, delivery_id
 from deerflow.threads.task_transcripts import TaskTranscripts, kept
 
@@ -257,9 +258,12 @@ class TranscriptView:
         return entries
 
 
-def owned_run(run: Run | None, principal: Principal, run_id: str, thread_id: str | None) -> Run:
+def owned_run(
+    run: Run | None, principal: Principal, run_id: str, thread_id: str | None, *, to_change: bool = False
+) -> Run:
     """The run that was looked for. Raises NotFoundError, also for a run of another thread."""
-    if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
+    may = may_change if to_change else may_read
+    if run is None or not may(principal, run) or thread_id not in (None, run.thread_id):
         raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
     return run
 

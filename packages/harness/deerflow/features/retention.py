@@ -299,11 +299,6 @@ def _size(directory: Path) -> int:
 # what belongs to a person --------------------------------------------------------------------------------------------
 
 
-async def thread_count(database: Database, user_id: str) -> int:
-    count = select(func.count()).where(threads.c.user_id == user_id)
-    return await database.browse(lambda connection: connection.execute(count).scalar_one())
-
-
 async def delete_belongings(database: Database, service: ThreadService, paths: Paths, user_id: str) -> None:
     """Delete all threads, files, assistants, crons, store items, grants, memory, connections and chats of a user. Can be repeated.
 

@@ -39,8 +39,6 @@ NAMESPACE_LENGTH = 512
 KEY_LENGTH = 256
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
-Read = GetOp | SearchOp | ListNamespacesOp
-
 
 class DatabaseStore(BaseStore):
     """The store of one user. Cheap: make one per run. To be made on the event loop that the database belongs to.

@@ -139,7 +139,7 @@ class RunService:
 
     async def is_thread(self, thread_id: str) -> bool:
         """Whether somebody has a thread with this id."""
-        return await self.database.read(lambda connection: find_thread(connection, thread_id)) is not None
+        return await self.database.read(find_thread, thread_id) is not None
 
     async def list(
         self, principal: Principal, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
@@ -256,7 +256,7 @@ class RunService:
         if run is None or not run.ended:
             return None
         where = (run.thread_id, run_id, 0, None)
-        return None if await self.database.read(lambda connection: read_page(connection, *where)) else run
+        return None if await self.database.read(read_page, *where) else run
 
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
         """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.
@@ -312,18 +312,12 @@ class RunService:
 
     async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[Thread, bool]:
         """The run's thread, and whether it goes with the run."""
-        if thread_id is None:
-            made = await self.threads.create(
-                principal, str(uuid.uuid4()), assistant_id=request.assistant_id, metadata=request.metadata
-            )
-            return made, request.on_completion != "keep"
-        if request.if_not_exists == "create":
-            found = await self.threads.create(
-                principal, thread_id, assistant_id=request.assistant_id, metadata=request.metadata
-            )
-        else:
-            found = await self.threads.get(principal, thread_id, to_change=True)
-        return found, request.on_completion == "delete"
+        goes = request.on_completion != "keep" if thread_id is None else request.on_completion == "delete"
+        if thread_id is not None and request.if_not_exists != "create":
+            return await self.threads.get(principal, thread_id, to_change=True), goes
+        named = str(uuid.uuid4()) if thread_id is None else thread_id
+        made = await self.threads.create(principal, named, assistant_id=request.assistant_id, metadata=request.metadata)
+        return made, goes
 
     async def _check_checkpoint(self, principal: Principal, thread_id: str | None, checkpoint_id: str) -> None:
         """Raises NotFoundError. LangGraph would begin anew at a checkpoint that is not there."""

@@ -148,7 +148,7 @@ class ThreadRepository:
 
     async def check_not_foreign(self, principal: Principal, thread_id: str) -> None:
         """Raises NotFoundError for a thread of someone else's; one that is not there yet is anyone's."""
-        found = await self._database.browse(lambda connection: find(connection, thread_id))
+        found = await self._database.browse(find, thread_id)
         if found is not None and not may_change(principal, found):
             raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone")
 
@@ -223,7 +223,7 @@ class ThreadRepository:
 
     async def add_sources(self, thread_id: str, sources: Sequence[Source]) -> None:
         """Record where foreign text that is about to come into a thread is from."""
-        await self._database.write(lambda connection: add_sources(connection, thread_id, sources))
+        await self._database.write(add_sources, thread_id, sources)
 
     async def sources(self, principal: Principal, thread_id: str) -> list[Source]:
         """Return where foreign text in the thread came from, the oldest first. Raises NotFoundError."""

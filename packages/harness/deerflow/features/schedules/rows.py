@@ -71,11 +71,11 @@ class CronRepository:
         """Raises NotFoundError if its thread does not exist or belongs to someone else."""
 
         own = f"SELECT 1 FROM threads WHERE thread_id = ? AND {changeable(threads)}"
-        asked = cron.thread_id, *values_of(principal)
 
         def job(connection: Connection) -> Cron:
-            if cron.thread_id is not None and not sql.execute(connection, own, *asked).fetchone():
-                raise NotFoundError(f"Thread {cron.thread_id} not found.")
+            thread_id = cron.thread_id
+            if thread_id is not None and not sql.execute(connection, own, thread_id, *values_of(principal)).fetchone():
+                raise NotFoundError(f"Thread {thread_id} not found.")
             sql.insert(connection, crons, asdict(cron))
             look_when_due(connection)
             return cron
@@ -128,14 +128,14 @@ def look_when_due(connection: Connection) -> None:
         enqueue(connection, CRONS, "", {}, due_at=sql.moment(soonest))
 
 
+_READABLE = f"WHERE cron_id = ? AND {readable(crons)}"
 _CHANGEABLE = f"cron_id = ? AND {changeable(crons)}"
 GOES = "enabled AND user_id NOT IN (SELECT id FROM users WHERE suspended_at IS NOT NULL)"
 """Schedules of people who are suspended pause."""
 
 
 def _get(connection: Connection, principal: Principal, cron_id: str) -> Cron:
-    tail = f"WHERE cron_id = ? AND {readable(crons)}"
-    cron = sql.first(connection, Cron, crons, tail, cron_id, *values_of(principal))
+    cron = sql.first(connection, Cron, crons, _READABLE, cron_id, *values_of(principal))
     if cron is None:
         raise NotFoundError(f"Cron {cron_id} not found.")
     return cron

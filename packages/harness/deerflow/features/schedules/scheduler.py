@@ -106,7 +106,7 @@ class Scheduler(Capability):
         same = {name: metadata[name] for name in ("cron_id", "cron_run_date")}
 
         def job(connection: Connection) -> bool:
-            mine = (readable_by(principal, runs), matches(connection, runs.c.metadata, same))
+            mine = readable_by(principal, runs), matches(connection, runs.c.metadata, same)
             return connection.execute(select(runs.c.run_id).where(*mine).limit(1)).first() is not None
 
         return await self._database.read(job)

@@ -7,13 +7,12 @@ import { aboutSkill, useSkills } from "@/lib/skills";
 export default function SkillChip({ name, onRemove }: { name: string; onRemove: () => void }) {
   const t = useT("composer");
   const [locale] = useLocale();
-  const sections = useT("sections");
   const skill = useSkills().data?.find((one) => one.name === name);
   return (
     <div className="flex px-3 pt-3">
       <div
         role="group"
-        aria-label={`${sections("skills")}: ${name}`}
+        aria-label={`${t("skill")}: ${name}`}
         title={skill && aboutSkill(skill, locale)}
         className="flex h-8 max-w-full min-w-0 animate-rise items-center gap-1.5 rounded-lg bg-primary-soft pl-2.5 text-[13px] font-medium text-primary pointer-coarse:h-10"
       >

@@ -1,4 +1,4 @@
-/** What agents ask their person, in the conversation and in the list of all that waits. */
+/** Questions of agents to their person, in the conversation and in the list of all that wait. */
 export const decisions = {
   title: "{n, plural, one {Your decision is needed} other {# decisions are needed}}",
   general: "DeerFlow is waiting for your answer",

@@ -1,4 +1,4 @@
-/** What opens on demand in a conversation. */
+/** Parts of a conversation that open on demand. */
 export const details = {
   context: {
     title: "What the model reads",

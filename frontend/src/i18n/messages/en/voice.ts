@@ -22,11 +22,4 @@ export const voice = {
     failedBrowserText: "It may need the internet, or not support this language.",
     again: "Try again",
   },
-  settings: {
-    title: "Dictation by the browser",
-    text: "Shows a microphone in the message field. Many browsers send what you say to their maker to turn it into text.",
-    server: "This server turns speech into text itself, so the browser’s recognition isn’t used.",
-    unsupported: "This browser has no speech recognition.",
-    insecure: "Browsers only allow the microphone on https pages or localhost.",
-  },
 };

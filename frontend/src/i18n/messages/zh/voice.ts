@@ -24,11 +24,4 @@ export const voice: typeof en.voice = {
     failedBrowserText: "它可能需要联网，或不支持该语言。",
     again: "重试",
   },
-  settings: {
-    title: "使用浏览器的语音输入",
-    text: "在输入框中显示麦克风。许多浏览器会将你说的话发送给浏览器厂商来转成文字。",
-    server: "此服务器会自行将语音转成文字，不使用浏览器的语音识别。",
-    unsupported: "此浏览器不支持语音识别。",
-    insecure: "浏览器仅允许 https 页面或 localhost 使用麦克风。",
-  },
 };

@@ -1,6 +1,6 @@
 "use client";
 import { Brain, MessageCircleDashed } from "lucide-react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import { draftThreadId } from "@/lib/draft-thread";
 import { useSwitches } from "@/lib/switches";
 import { Button } from "@/ui/button";
@@ -10,7 +10,7 @@ import { SimpleTooltip } from "@/ui/tooltip";
 /** That a chat is temporary, or that memory is off in it. A new one (null) can become temporary here. */
 export default function ChatMarks({ threadId }: { threadId: string | null }) {
   return (
-    <LateTexts of="details">
+    <LateTexts of={LATE.details}>
       {threadId === null ? <TemporarySwitch conversation={draftThreadId()} /> : <Mark threadId={threadId} />}
     </LateTexts>
   );

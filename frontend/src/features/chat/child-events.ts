@@ -1,4 +1,4 @@
-/** What sub-agents do, as it comes: their events, and what the run says of them. Kept until somebody follows them. */
+/** Live events of sub-agents, and the run's events about them. Kept until a view follows them. */
 import type { ProtocolEvent } from "./protocol";
 
 export class ChildEvents {

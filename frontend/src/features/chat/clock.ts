@@ -19,7 +19,7 @@ export interface PartTime {
   end: number | null;
 }
 
-/** When each step began and ended, as far as it was seen here: the transcript does not tell. */
+/** Start and end of each step, as far as this page saw them: the transcript has no times. */
 export function usePartTimes(parts: Part[]): Record<string, PartTime> {
   const [times, setTimes] = useState<Record<string, PartTime>>({});
   const next = timed(times, parts);

@@ -13,7 +13,7 @@ const ContextTable = afterPage(() => import("./context-table"));
 const RADIUS = 6.5;
 const ROUND = 2 * Math.PI * RADIUS;
 
-/** How full the model's context is, as a small ring; opens what fills it. */
+/** A small ring that shows how full the model's context is; opens the table of its content. */
 export function ContextGauge() {
   const t = useT("chat.usage");
   const { context, threadId } = useSession();

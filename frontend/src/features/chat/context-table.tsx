@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { FoldVertical } from "lucide-react";
 import { useState } from "react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import { threadApi, type ContextTable as Table } from "@/lib/api";
 import { cn } from "@/lib/cn";
 import { formatTokens } from "@/lib/format";
@@ -28,10 +28,10 @@ const TONES: Record<(typeof PARTS)[number] | "free", string> = {
   free: "bg-muted",
 };
 
-/** What fills the model's window, and the way to make room. */
+/** Content of the model's window by kind, and a button that makes room. */
 export default function ContextTable(props: ContextTableProps) {
   return (
-    <LateTexts of="details" fallback={<Spinner className="mx-auto my-8" />}>
+    <LateTexts of={LATE.details} fallback={<Spinner className="mx-auto my-8" />}>
       <Whole {...props} />
     </LateTexts>
   );

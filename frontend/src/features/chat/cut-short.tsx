@@ -1,6 +1,6 @@
 "use client";
 import { CircleStop } from "lucide-react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { useChat } from "./chat-context";
 import type { Turn } from "./turns";
@@ -15,7 +15,7 @@ interface CutShortProps {
 /** The answer ended too early, and nothing failed: why, and a button to go on. */
 export default function CutShort(props: CutShortProps) {
   return (
-    <LateTexts of="server">
+    <LateTexts of={LATE.server}>
       <Card {...props} />
     </LateTexts>
   );

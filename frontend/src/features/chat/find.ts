@@ -1,7 +1,7 @@
 import { createContext, use } from "react";
 import type { Turn } from "./turns";
 
-/** What one looks for in the conversation; null: nothing. Parts that are folded open when they hold it. */
+/** Text that is searched in the conversation; null if none is. Folded parts open if they contain it. */
 export const FindContext = createContext<RegExp | null>(null);
 
 export const useHolds = (texts: readonly string[]) => {
@@ -21,7 +21,7 @@ export function patternOf(query: string): RegExp | null {
   return words ? new RegExp(words.replace(/\s+/g, "\\s+"), "giu") : null;
 }
 
-/** In what the person and the agent said, from the first to the last. */
+/** All texts of the person and the agent, in order. */
 export function placesOf(turns: readonly Turn[], wanted: RegExp): Place[] {
   return turns.flatMap((turn, index) => {
     const found = textsOf(turn).reduce((sum, text) => sum + count(text, wanted), 0);
@@ -46,7 +46,7 @@ function count(text: string, wanted: RegExp): number {
 const UNSEEN = "button, style, .sr-only, .katex-mathml, [aria-hidden=true]";
 const BLOCK = "p, li, td, th, pre, h1, h2, h3, h4, h5, h6, div";
 
-/** Where it stands in what is drawn of a turn. */
+/** Position in the rendered turn. */
 export function rangesIn(element: Element, wanted: RegExp): Range[] {
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   const blocks = new Map<Element | null, Text[]>();

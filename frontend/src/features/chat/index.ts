@@ -1,7 +1,7 @@
 import { afterPage, late } from "@/lib/late";
 
 export { ConnectionBanner } from "./connection-banner";
-export { ChatProvider } from "./chat-context";
+export { ChatProvider, SubAgents } from "./chat-context";
 export { ChildEvents } from "./child-events";
 export { useNow } from "./clock";
 export { ContextGauge } from "./context-gauge";
@@ -15,10 +15,11 @@ export { TodoDock } from "./todo-dock";
 export { TurnList } from "./turn-list";
 export { describe } from "./tool-card/describe";
 export { TurnCache } from "./turns";
-export type { FileRef, ToolCall, Turn } from "./turns";
+export type { FileRef, ToolCall } from "./message";
+export type { Turn } from "./turns";
 export { useAction } from "./use-action";
 export { useCost } from "./use-cost";
 
-/** What a thread that is not open waits for. */
+/** Open questions of a thread that is not shown. */
 export const Elsewhere = late(() => import("./elsewhere"));
 export const ChatMarks = afterPage(() => import("./chat-marks"));

@@ -2,12 +2,13 @@
 import { Brain } from "lucide-react";
 import Link from "next/link";
 import { useState } from "react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import { settingsPath } from "@/lib/route";
 import { Popover, PopoverContent, PopoverTrigger } from "@/ui/popover";
 import { MemorySwitch } from "./memory-switch";
 import { useSession } from "./session";
-import type { Recalled, Turn } from "./turns";
+import type { Recalled } from "./message";
+import type { Turn } from "./turns";
 
 interface MemoryMarkProps {
   threadId: string;
@@ -18,7 +19,7 @@ interface MemoryMarkProps {
 /** That something remembered was given to the model with a message; opens what. */
 export default function MemoryMark(props: MemoryMarkProps) {
   return (
-    <LateTexts of="details">
+    <LateTexts of={LATE.details}>
       <Mark {...props} />
     </LateTexts>
   );
@@ -46,7 +47,7 @@ function Mark({ threadId, turn, recalled }: MemoryMarkProps) {
   );
 }
 
-/** What earlier messages were given is still in front of the model, and is not given twice. */
+/** Facts given with earlier messages are still in the model's context, and are not given twice. */
 function Earlier({ turnId }: { turnId: string }) {
   const t = useT("details.memory");
   const { turns } = useSession();
@@ -93,7 +94,7 @@ function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
   );
 }
 
-/** What stood in the prompt, without its headings and marks: summaries about the person, and facts. */
+/** Content of the memory block in the prompt, without headings and marks: summaries about the person, and facts. */
 export function splitRecalled(text: string): [summaries: string[], facts: string[]] {
   const lines = text.split("\n");
   const at = lines.indexOf("Facts:");

@@ -39,7 +39,7 @@ export interface Clarification {
   context: string;
   kind: string;
   options: Option[];
-  /** What the person said then; null: nothing yet. */
+  /** The person's answer; null if there is none yet. */
   answer: string | null;
 }
 

@@ -14,11 +14,11 @@ export interface Follower {
   onGone(error: ApiError): void;
 }
 
-/** What changes; the state itself is loaded once. */
+/** Channels of changes; the state itself is loaded once. */
 const CHANNELS = ["updates", "lifecycle", "input", "messages", "custom"];
 /** The server says something every five seconds; three misses, and the connection is taken for dead. */
 const SILENCE = 16_000;
-/** Events of so many milliseconds are handed over together: nobody reads faster than a screen draws. */
+/** Milliseconds for which events are collected before they are delivered: a screen draws no faster. */
 const TOGETHER = 33;
 export const WAITS = [300, 1000, 2000, 4000, 8000];
 

@@ -13,7 +13,8 @@ import { useChat } from "./chat-context";
 import { useHolds } from "./find";
 import { isPicture, pictureUrl } from "@/lib/files";
 import { QuestionEditor } from "./question-editor";
-import type { FileRef, Sending, Turn } from "./turns";
+import type { FileRef, Sending } from "./message";
+import type { Turn } from "./turns";
 
 /** Longer messages are cut, and open. */
 const LONG = 1200;
@@ -23,7 +24,7 @@ interface QuestionProps {
   question: NonNullable<Turn["question"]>;
   /** The same for all versions of it. */
   place: string;
-  /** A run is going on: nothing can be asked anew. */
+  /** A run is active: the question cannot be changed. */
   busy: boolean;
 }
 
@@ -78,7 +79,7 @@ export function Question({ turn, question, place, busy }: QuestionProps) {
   );
 }
 
-/** What a message waits for. Nothing is said of the moment that it usually takes. */
+/** Reason for which a message waits. The usual short delay shows nothing. */
 function SendingMark({ sending }: { sending: Exclude<Sending, false> }) {
   const t = useT("chat.question");
   return (

@@ -1,6 +1,6 @@
 "use client";
 import { CircleStop, Volume2 } from "lucide-react";
-import { LateTexts, useLocale, useT } from "@/i18n";
+import { LATE, LateTexts, useLocale, useT } from "@/i18n";
 import { canSpeak, speak, stopSpeaking, useSpeaking } from "@/lib/speech";
 import { IconButton } from "@/ui/icon-button";
 import { toast } from "@/ui/toast";
@@ -15,7 +15,7 @@ interface ReadAloudProps {
 export default function ReadAloud(props: ReadAloudProps) {
   if (!canSpeak()) return null;
   return (
-    <LateTexts of="voice" fallback={<span className="size-7 pointer-coarse:size-10" />}>
+    <LateTexts of={LATE.voice} fallback={<span className="size-7 pointer-coarse:size-10" />}>
       <Speaker {...props} />
     </LateTexts>
   );

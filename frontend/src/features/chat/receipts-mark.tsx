@@ -15,7 +15,7 @@ const LOOKS: Partial<Record<Verification, { icon: typeof BadgeCheck; tone: strin
   contradicted: { icon: BadgeAlert, tone: "text-destructive" },
 };
 
-/** What the answer of a turn rests on; opens what was done. Turns without work and claims have none. */
+/** Evidence for the answer of a turn; opens the list of work done. Turns without work and claims have none. */
 export function ReceiptsMark({ threadId, turn }: { threadId: string; turn: Turn }) {
   const t = useT("chat.receipts");
   const [open, setOpen] = useState(false);

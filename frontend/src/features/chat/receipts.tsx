@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Check, Circle, X } from "lucide-react";
 import type { ReactNode } from "react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import { threadApi, type Receipts as Found } from "@/lib/api";
 import { http } from "@/lib/http";
 import { keys } from "@/lib/keys";
@@ -11,10 +11,10 @@ import { Spinner } from "@/ui/spinner";
 import { useChat } from "./chat-context";
 import type { Verification } from "./turns";
 
-/** What a run can show for its answer: claims, checks, commands, files, sources, and what its plan leaves open. */
+/** Evidence of a run: claims, checks, commands, files, sources, and open items of its plan. */
 export default function Receipts(props: ReceiptsProps) {
   return (
-    <LateTexts of="details" fallback={<Spinner className="mx-auto my-8" />}>
+    <LateTexts of={LATE.details} fallback={<Spinner className="mx-auto my-8" />}>
       <Shown {...props} />
     </LateTexts>
   );

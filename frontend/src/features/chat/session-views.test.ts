@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Run, TurnRecord } from "@/lib/api";
 import { branchesOf, factsOf, interruptOf, waysFrom } from "./session-views";
-import type { Said } from "./turns";
+import type { Message } from "./message";
 
 const run = (run_id: string, more: Partial<Run> = {}): Run =>
   ({
@@ -29,7 +29,7 @@ const record = (
   parent_message_id,
   end_checkpoint_id: `end-${message_id}`,
 });
-const question = (id: string) => ({ id, type: "human" }) as Said;
+const question = (id: string) => ({ id, type: "human" }) as Message;
 
 describe("facts of runs", () => {
   it("belong to the question, whatever was answered on the way", () => {

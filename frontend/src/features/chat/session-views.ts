@@ -1,8 +1,9 @@
-/** How what the gateway tells of a thread looks to the views of the conversation. Pure. */
+/** Conversions from the gateway's data about a thread to the views of the conversation. Pure. */
 import type { Run, TurnRecord } from "@/lib/api";
 import type { Answerer } from "./thread-session";
 import type { WaitingFor } from "./thread-state";
-import type { RunFacts, Said } from "./turns";
+import type { Message } from "./message";
+import type { RunFacts } from "./turns";
 
 export type Grant = "thread" | "always";
 
@@ -11,7 +12,7 @@ export type Decision = "approve" | "edit" | "reject" | "respond";
 export interface Interrupt {
   id: string;
   value: unknown;
-  /** Why an earlier answer could not be followed. */
+  /** Reason for which an earlier answer could not be followed. */
   problem: string | null;
   /** The calls that wait for a decision, in the order in which to decide; none if the value has another shape. */
   calls: {
@@ -24,7 +25,7 @@ export interface Interrupt {
     allowed: Decision[];
     /** For how long an approval may hold, besides once. */
     grants: Grant[];
-    /** Where text from outside came from that the thread holds. */
+    /** Sources of the foreign text that the thread holds. */
     sources: Source[];
   }[];
 }
@@ -119,7 +120,7 @@ const factOf = (run: Run): RunFacts => ({
   endedAt: run.ended_at,
 });
 
-/** All that the person said after the same message, in order of time; only what can be gone back to. */
+/** All versions of the message behind the same predecessor, in order of time; only those that can be restored. */
 export function waysFrom(records: readonly TurnRecord[] | undefined, messageId: string): TurnRecord[] {
   const own = records?.find((record) => record.message_id === messageId);
   if (!own || own.checkpoint_id === null) return [];
@@ -131,7 +132,7 @@ export function waysFrom(records: readonly TurnRecord[] | undefined, messageId: 
 /** By message of the thread as it stands: which of how many ways it is. */
 export function branchesOf(
   records: readonly TurnRecord[] | undefined,
-  messages: readonly Said[],
+  messages: readonly Message[],
 ): ReadonlyMap<string, { index: number; count: number }> {
   const found = new Map<string, { index: number; count: number }>();
   for (const { id, type } of messages) {
@@ -142,7 +143,7 @@ export function branchesOf(
   return found;
 }
 
-/** Who answers in a thread whose newest run is this one. */
+/** The agent of the thread whose newest run is this one. */
 export function answererOf(run: Run | undefined): Answerer | null {
   if (!run?.assistant_id) return null;
   const context = run.kwargs.context as { is_bootstrap?: unknown; agent_name?: unknown } | undefined;

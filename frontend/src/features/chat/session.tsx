@@ -29,7 +29,8 @@ import {
 import type { ChildEvents } from "./child-events";
 import type { Retry } from "./thread-state";
 import { ThreadSession, type Outgoing, type Phase } from "./thread-session";
-import { TurnCache, type FileRef, type Said, type Todo, type TokenUsage, type Turn } from "./turns";
+import type { FileRef, Message, TokenUsage } from "./message";
+import { TurnCache, type Todo, type Turn } from "./turns";
 import { said, type WireMessage } from "./wire-message";
 
 export type { Interrupt } from "./session-views";
@@ -41,7 +42,7 @@ export interface Queued {
   runId: string;
   text: string;
   files: FileRef[];
-  /** `unsent`: it waits for the server to be reached again; `told`: the run on its way reads it at its next step. */
+  /** `unsent`: waits until the server is reachable again; `told`: the active run reads it at its next step. */
   state: "queued" | "unsent" | "told";
 }
 
@@ -64,7 +65,7 @@ export interface Session {
   /** Tokens of the newest call's input, and how many the model can take. */
   context: { used: number; window: number | null } | null;
   usage: TokenUsage | null;
-  /** The custom agent that answered last, or that is being made here; null: the default one, or nobody yet. */
+  /** The custom agent that answered last, or that is being set up here; null for the default agent or no agent yet. */
   agent: AgentChoice | null;
   childEvents: ChildEvents;
   /** Paths of all delivered files. */
@@ -103,7 +104,7 @@ function useThread(threadId: string | null): Session {
   const t = useT("common");
   const live = useThreadSession(threadId);
   useEffect(() => {
-    if (threadId === draftThreadId()) renewDraftThread(); // what was to begin has begun
+    if (threadId === draftThreadId()) renewDraftThread(); // the queued message has started
   }, [threadId]);
   const { phase, loadError, connection, thread, pending, unsent, told, exists } = useSyncExternalStore(
     live.subscribe,
@@ -112,7 +113,7 @@ function useThread(threadId: string | null): Session {
   );
   const queries = useQueryClient();
   const enabled = exists && phase === "ready";
-  // Something to begin with: else what changes during the first request would not be asked for anew.
+  // An initial value: without one a change during the first request would not cause a second request.
   const begin = <T,>(initialData: T) => ({ enabled, initialData, initialDataUpdatedAt: 0 });
   const runs = useQuery({
     queryKey: keys.runs(live.id),
@@ -244,7 +245,7 @@ function useThread(threadId: string | null): Session {
     },
     async respond(interruptId, value, settings) {
       const run = await live.respond(interruptId, value, settings, last ?? undefined);
-      // It may end before the runs are loaded anew, and the turn must not end as the interrupt had left it.
+      // The run may end before the runs are reloaded, and the turn must not keep the state of the interrupt.
       queries.setQueryData<api.Run[]>(
         keys.runs(live.id),
         (runs) => runs && [{ ...run, status: "running" }, ...runs.filter((one) => one.run_id !== run.run_id)],
@@ -270,7 +271,7 @@ const queuedOf = (run: api.Run): Queued => ({
   state: "queued",
 });
 
-const waitingOf = ({ id, text, files }: Said, state: Queued["state"]): Queued => ({
+const waitingOf = ({ id, text, files }: Message, state: Queued["state"]): Queued => ({
   runId: id,
   text,
   files,

@@ -9,7 +9,7 @@ export interface ShownStep {
 
 export const StepContext = createContext<ShownStep | null>(null);
 
-/** Where the first of these messages and calls is. */
+/** Position of the first of these messages and calls. */
 export function stepIn(turns: readonly Turn[], ids: readonly string[]): ShownStep | null {
   for (const id of ids) {
     const turn = turns.findIndex(
@@ -29,11 +29,11 @@ export function useOpenFor(parts: readonly { id: string }[], open: () => void) {
   open();
 }
 
-/** How an element looks that shows a step: the marked one stands out. */
+/** Style of an element that shows a step: the marked one stands out. */
 export const STEP =
   "min-w-0 rounded-md outline-none data-marked:bg-primary-soft data-marked:ring-4 data-marked:ring-primary-soft";
 
-/** What such an element needs. */
+/** Props of such an element. */
 export function useStepMark(id: string) {
   const marked = use(StepContext)?.id === id;
   return { "data-step": id, "data-marked": marked || undefined };

@@ -7,12 +7,12 @@ import { OpenMark } from "@/ui/open-mark";
 interface StepRowProps {
   icon: LucideIcon;
   title: string;
-  /** What stands behind the title, smaller. */
+  /** Smaller text behind the title. */
   detail?: string;
   mono?: boolean;
   meta?: ReactNode;
   working?: boolean;
-  /** What went wrong: seen without opening. */
+  /** Error, visible without opening. */
   failure?: ReactNode;
   open: boolean;
   onOpen: (open: boolean) => void;

@@ -9,7 +9,8 @@ import {
   waitsItsTurn,
 } from "./steps-summary";
 import { callWith } from "./test-session";
-import type { Part, ToolCall } from "./turns";
+import type { ToolCall } from "./message";
+import type { Part } from "./turns";
 
 const tool = (id: string, call: Partial<ToolCall>): Part => ({
   kind: "tool",

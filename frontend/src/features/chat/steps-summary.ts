@@ -1,5 +1,6 @@
-/** What a row of steps says in one line, and which of them are shown while the agent works. */
-import type { Part, ToolCall } from "./turns";
+/** One-line summary of a row of steps, and the choice of those that are shown while the agent works. */
+import type { ToolCall } from "./message";
+import type { Part } from "./turns";
 
 /** Kinds of work, as keys of the texts `chat.did.*`. */
 export type Work =
@@ -44,7 +45,7 @@ export interface Count {
   count: number;
 }
 
-/** How often each kind of work was done: calls that were made and are over, in the order of its first time. Files count once, however often they are touched. */
+/** Number of finished calls for each kind of work, in order of their first use. Each file counts once. */
 export function countWork(parts: Part[]): Count[] {
   const seen = new Map<Work, Set<string>>();
   for (const part of parts) {
@@ -104,7 +105,7 @@ export function isActive(part: Part): boolean {
 /** Commands and changes of files are made one after the other. */
 const IN_TURN = /^(bash|write_file|str_replace)$/;
 
-/** Whether a call is made only after another one that is on its way. */
+/** True if the call starts only after another one that is still running. */
 export function waitsItsTurn(part: Part, parts: Part[]): boolean {
   const isRunning = (one: Part) =>
     one.kind === "tool" && one.call.status === "running" && IN_TURN.test(one.call.name);
@@ -119,7 +120,7 @@ export type Segment =
 /** From so many sub-agents on, those of a turn stand in one place. */
 const MANY = 4;
 
-/** Steps in a row, cut where the person said something and where sub-agents work. */
+/** Consecutive steps, split at messages of the person and at groups of sub-agents. */
 export function segmentsOf(steps: Part[]): Segment[] {
   const segments: Segment[] = [];
   const together = steps.filter(isTask).length >= MANY;
@@ -136,7 +137,10 @@ export function segmentsOf(steps: Part[]): Segment[] {
   return segments;
 }
 
-/** What is folded and what is open while the agent works: everything from the first step that is not over; the last one at least. */
+/**
+ * Split into folded and open steps while the agent works: open are all from the first unfinished one on, at
+ * least the last.
+ */
 export function splitRunning(parts: Part[]): { former: Part[]; current: Part[] } {
   const first = parts.findIndex(isActive);
   let at = first === -1 ? Math.max(0, parts.length - 1) : first;

@@ -1,8 +1,8 @@
 "use client";
-import { Suspense, useId, useState } from "react";
+import { Suspense, use, useId, useState } from "react";
 import { useLocale, useT } from "@/i18n";
 import { formatDuration } from "@/lib/format";
-import { late } from "@/lib/late";
+import { SubAgents } from "./chat-context";
 import { usePartTimes, type PartTime } from "./clock";
 import { Markdown } from "@/features/markdown";
 import { OpenMark } from "@/ui/open-mark";
@@ -20,13 +20,11 @@ import { Thinking } from "./thinking";
 import { ToolCard } from "./tool-card";
 import type { Part } from "./turns";
 
-const TaskGroup = late(async () => ({ default: (await import("@/features/tasks")).TaskGroup }));
-
 type Times = Record<string, PartTime>;
 
 interface StepsProps {
   steps: Part[];
-  /** The agent works on the last of them, and has not begun its answer. */
+  /** The agent works on the last of them; its answer has not started. */
   working: boolean;
   /** Of the whole turn, in milliseconds; null: not known. */
   duration: number | null;
@@ -36,6 +34,7 @@ interface StepsProps {
 export function Steps({ steps, working, duration }: StepsProps) {
   const times = usePartTimes(steps);
   const segments = segmentsOf(steps);
+  const Group = use(SubAgents);
   return (
     <div className="flex flex-col">
       {segments.map((segment, i) => {
@@ -43,7 +42,7 @@ export function Steps({ steps, working, duration }: StepsProps) {
         if (segment.kind === "tasks")
           return (
             <Suspense key={segment.id} fallback={<div className="h-24" />}>
-              <TaskGroup calls={segment.calls} />
+              <Group calls={segment.calls} />
             </Suspense>
           );
         if (segment.kind === "steering") return <Steering key={segment.id} text={segment.text} />;

@@ -1,5 +1,5 @@
 /** Summaries that stand for messages in what the model reads. Pure. */
-import type { Said } from "./turns";
+import type { Message } from "./message";
 
 export interface SummaryMark {
   /** Of the last message that it stands for. */
@@ -43,17 +43,17 @@ const markOf = ({ upto, text, before, after, made_at, run_id, pinned }: WireSumm
 });
 
 /** Without those that were made in runs of messages that are gone. */
-export function without(marks: readonly SummaryMark[], gone: readonly Said[]) {
+export function without(marks: readonly SummaryMark[], gone: readonly Message[]) {
   const runs = new Set(gone.map(({ runId }) => runId));
   return marks.filter(({ runId }) => !runId || !runs.has(runId));
 }
 
 /** Those that end at one of the messages; of several at one place the newest. */
-export const marksIn = (messages: readonly Said[], marks: readonly SummaryMark[]): SummaryMark[] =>
+export const marksIn = (messages: readonly Message[], marks: readonly SummaryMark[]): SummaryMark[] =>
   marks.length ? messages.flatMap(({ id }) => marks.findLast(({ upto }) => upto === id) ?? []) : [];
 
 /** Input tokens of the newest call of the model, or what a summary has made of them since. */
-export function contextOf(messages: readonly Said[], marks: readonly SummaryMark[]): number | null {
+export function contextOf(messages: readonly Message[], marks: readonly SummaryMark[]): number | null {
   const counted = messages.findLastIndex(({ usage }) => usage);
   const newest = marks.at(-1);
   const end = newest ? messages.findLastIndex(({ id }) => id === newest.upto) : -1;

@@ -2,7 +2,7 @@
 import { FoldVertical } from "lucide-react";
 import { useId, useState } from "react";
 import { Markdown } from "@/features/markdown";
-import { LateTexts, useLocale, useT } from "@/i18n";
+import { LATE, LateTexts, useLocale, useT } from "@/i18n";
 import { formatTokens } from "@/lib/format";
 import { Badge } from "@/ui/badge";
 import { OpenMark } from "@/ui/open-mark";
@@ -13,7 +13,7 @@ import type { SummaryMark as Mark } from "./summaries";
 /** A line below the last message that a summary stands for; opens what the model reads instead, and what it replaced. */
 export default function SummaryMark({ mark }: { mark: Mark }) {
   return (
-    <LateTexts of="details">
+    <LateTexts of={LATE.details}>
       <Line mark={mark} />
     </LateTexts>
   );

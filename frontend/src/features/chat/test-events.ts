@@ -32,7 +32,7 @@ export const block = (index: number, content: object) =>
 export const delta = (index: number, change: object) =>
   event("messages", { event: "content-block-delta", index, delta: change });
 export const end = (usage?: object) => event("messages", { event: "message-finish", usage });
-/** A run has begun with messages that follow on `after`. */
+/** Event of a run that starts with messages after `after`. */
 export const begun = (after: string | null, messages: WireMessage[]) =>
   event("updates", { node: "__start__", after, values: { messages } });
 export const update = (...messages: WireMessage[]) =>

@@ -7,7 +7,8 @@ import { TooltipProvider } from "@/ui/tooltip";
 import { ChildEvents } from "./child-events";
 import { ChatProvider } from "./chat-context";
 import { SessionContext, type RunSettings, type Session } from "./session";
-import type { ToolCall, Turn } from "./turns";
+import type { ToolCall } from "./message";
+import type { Turn } from "./turns";
 
 export const settings: RunSettings = { modelName: "m", mode: "pro", effort: null };
 

@@ -13,7 +13,7 @@ interface ThinkingProps {
   time?: PartTime;
 }
 
-/** What the model thought before it acted: closed, with how long it took. */
+/** The model's thinking before it acted: closed, with its duration. */
 export function Thinking({ text, streaming, time }: ThinkingProps) {
   const t = useT("chat.steps");
   const [locale] = useLocale();

@@ -1,4 +1,7 @@
-/** One thread as this browser sees it: loaded once, followed from there on, and what was sent but not heard back yet. */
+/**
+ * One thread as this browser knows it: loaded once, followed from there on, with messages that are sent and not
+ * confirmed yet.
+ */
 import { noteThread, runs, thread, threadApi, type Run } from "@/lib/api";
 import { ApiError, http, isUnreachable } from "@/lib/http";
 import { notesOf, type AgentChoice, type RunSettings } from "@/lib/run-settings";
@@ -14,14 +17,14 @@ import {
   type Values,
   type WaitingFor,
 } from "./thread-state";
-import type { FileRef, Said, Sending } from "./turns";
+import type { FileRef, Message, Sending } from "./message";
 
 export interface Outgoing {
   text: string;
   files?: FileRef[];
 }
 
-/** Who answered last: an assistant of the gateway; `agent`: the custom agent that it is, or that is being made. */
+/** Assistant that answered last; `agent`: the custom agent that it runs, or that is being set up. */
 export interface Answerer {
   assistantId: string;
   agent: AgentChoice | null;
@@ -36,11 +39,11 @@ export interface Snapshot {
   connection: "live" | "retrying";
   thread: ThreadState;
   /** Sent, and not yet in the thread. */
-  pending: readonly Said[];
+  pending: readonly Message[];
   /** Of these, and of what is to follow the run on its way: what waits for the server to be reached again. */
-  unsent: readonly Said[];
-  /** Said to the run on its way, which has not read them yet. */
-  told: readonly Said[];
+  unsent: readonly Message[];
+  /** Message to the run on its way, which has not read them yet. */
+  told: readonly Message[];
   /** The thread has been there before this browser spoke to it, or does now. */
   exists: boolean;
 }
@@ -63,10 +66,10 @@ export class ThreadSession {
   private stopFollowing: (() => void) | null = null;
   private loading: AbortController | null = null;
   private users = 0;
-  /** Whom the thread was begun with, until its runs are known. */
+  /** Assistant that the thread was created with, until its runs are known. */
   private answerer: Answerer | null = null;
   private readonly withdrawals = new Map<string, AbortController>();
-  /** Messages go out in the order in which they were said. */
+  /** Messages are sent in the order in which they were written. */
   private line: Promise<unknown> = Promise.resolve();
 
   /** `fresh`: the thread is not there yet; it begins with the first message. */
@@ -91,7 +94,7 @@ export class ThreadSession {
     };
   };
 
-  /** Reads the thread anew, and follows it from there. */
+  /** Reload the thread, and follow it from there. */
   load = async (): Promise<void> => {
     this.stop();
     const loading = (this.loading = new AbortController());
@@ -242,7 +245,7 @@ export class ThreadSession {
       return await http.post<Run>(threadApi(this.id, "/runs"), {
         command: { resume: { [interruptId]: value } },
         multitask_strategy: "enqueue", // another answer may be on its way
-        ...asked({ ...settings, agent: undefined }, last), // whoever asked goes on
+        ...asked({ ...settings, agent: undefined }, last), // the caller continues
       });
     } catch (error) {
       this.set({ thread: { ...this.snapshot.thread, waitingFor, answering, running } });
@@ -306,7 +309,7 @@ export class ThreadSession {
   }
 }
 
-/** Who answers and how, in the gateway's words. */
+/** Assistant and settings in the gateway's terms. */
 function asked({ modelName, mode, effort, agent }: RunSettings, last: Answerer | null) {
   const setUp = agent === undefined ? last?.agent?.setUp && last.agent : agent?.setUp && agent;
   const goesOn = last?.assistantId ?? LEAD_AGENT;
@@ -329,7 +332,7 @@ const wire = (id: string, { text, files }: Outgoing) => ({
   ...(files?.length ? { additional_kwargs: { files } } : {}),
 });
 
-const sending = (id: string, { text, files }: Outgoing): Said => ({
+const sending = (id: string, { text, files }: Outgoing): Message => ({
   id,
   type: "human",
   text,
@@ -347,4 +350,4 @@ const sending = (id: string, { text, files }: Outgoing): Said => ({
 
 const messagesOf = (values: unknown) => (values as { messages?: { id?: string }[] } | null)?.messages ?? [];
 
-const without = (pending: readonly Said[], id: string) => pending.filter((message) => message.id !== id);
+const without = (pending: readonly Message[], id: string) => pending.filter((message) => message.id !== id);

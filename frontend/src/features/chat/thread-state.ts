@@ -1,7 +1,11 @@
-/** What a browser knows of a thread: its values, and what events have added since. Pure; unchanged parts keep their identity. */
+/**
+ * State of a thread in the browser: its values, and the changes by events since. Pure; unchanged parts keep
+ * their identity.
+ */
 import type { ProtocolEvent } from "./protocol";
 import { contextOf, without, withSummaries, type SummaryMark, type WireSummary } from "./summaries";
-import type { Said, Todo } from "./turns";
+import type { Message } from "./message";
+import type { Todo } from "./turns";
 import { minus, withHalves, withoutUnsaved } from "./unsaved";
 import { said, type WireMessage } from "./wire-message";
 
@@ -24,7 +28,7 @@ export interface WaitingFor {
 }
 
 export interface ThreadState {
-  messages: readonly Said[];
+  messages: readonly Message[];
   title: string | null;
   todos: readonly Todo[];
   artifacts: readonly string[];
@@ -32,9 +36,9 @@ export interface ThreadState {
   marks: readonly SummaryMark[];
   running: boolean;
   waitingFor: readonly WaitingFor[];
-  /** What it waited for when the run began, until it is known which of them the run answers. */
+  /** Open interrupts at the start of the run, until it is known which of them the run answers. */
   before: readonly WaitingFor[];
-  /** Ids of what was answered here, until the run that goes on with it has begun. */
+  /** Ids of interrupts that were answered here, until the run that continues has started. */
   answering: ReadonlySet<string>;
   growing: ReadonlySet<string>;
   /** By call: what it has written so far. */
@@ -46,11 +50,11 @@ export interface ThreadState {
   contextUsed: number | null;
   /** Grows with each run that has ended. */
   endings: number;
-  /** Ids of messages that the loaded state held: the replay of a run does not write them anew. */
+  /** Ids of messages in the loaded state: the replay of a run does not write them again. */
   sealed: ReadonlySet<string>;
   /** Ids of messages that were streamed and are not part of the thread yet: they go if their step does not end. */
   unsaved: ReadonlySet<string>;
-  /** The message that is being told. */
+  /** The message that is being streamed. */
   current: { id: string; blocks: Block[] } | null;
 }
 
@@ -152,7 +156,7 @@ function afterLifecycle(state: ThreadState, data: Record<string, unknown>): Thre
   return { ...withoutUnsaved(state), ...none, running: false, endings: state.endings + 1 };
 }
 
-/** A step has ended, or a run has begun after the message `after` (null: with the first one). */
+/** A step has ended, or a run has started after the message `after` (null: with the first one). */
 function afterUpdate(state: ThreadState, { values, after }: Update): ThreadState {
   const writes = (Array.isArray(values) ? values : [values]).filter((write) => write !== null);
   const begins = after !== undefined && !isReplayed(state, writes);
@@ -240,7 +244,7 @@ function afterMessageEvent(state: ThreadState, data: Record<string, unknown>): T
       );
     case "message-finish":
       return afterFinish(state, data);
-    case "error": // the run was taken up again, and says the step anew
+    case "error": // the run was resumed, and streams the step again
       return withoutUnsaved(state);
     default:
       return state;
@@ -315,7 +319,7 @@ function afterFinish(state: ThreadState, data: Record<string, unknown>): ThreadS
   };
 }
 
-function withMessage(state: ThreadState, id: string, change: Partial<Said>): readonly Said[] {
+function withMessage(state: ThreadState, id: string, change: Partial<Message>): readonly Message[] {
   const at = state.messages.findLastIndex((message) => message.id === id);
   const message = state.messages[at];
   return message ? state.messages.with(at, { ...message, ...change }) : state.messages;

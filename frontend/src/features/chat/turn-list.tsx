@@ -112,7 +112,7 @@ const Decisions = () => (
 interface VirtualRowsProps {
   rows: Row[];
   turns: readonly Turn[];
-  /** How many messages and steps there are, to tell how many came while one looked elsewhere. */
+  /** Number of messages and steps, from which the number of new ones is computed. */
   pieces: number;
   /** The message that the person has just sent: it is brought into sight. */
   sent: string | null;

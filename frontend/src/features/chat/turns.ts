@@ -1,55 +1,15 @@
 /** From the messages of a thread to what is shown: one turn for each question of the person. Pure. */
+import type { FileRef, Message, Recalled, Sending, TokenUsage, ToolCall, ToolStatus } from "./message";
 import { marksIn, type SummaryMark } from "./summaries";
 import { clarificationIn, type Clarification } from "./options";
-
-export interface FileRef {
-  filename: string;
-  size?: number;
-  /** Where the agent sees it: /mnt/user-data/uploads/… */
-  path?: string;
-}
-
-/** What was remembered of the person and given to the model with their message. */
-export interface Recalled {
-  text: string;
-}
-
-export type ToolStatus = "writing" | "running" | "waiting" | "done" | "error" | "stopped";
-
-export interface ToolCall {
-  id: string;
-  name: string;
-  args: Record<string, unknown>;
-  status: ToolStatus;
-  /** Why it has no result of its tool. */
-  cause?: { code: string; detail: string };
-  /** Of the person: they changed `args`, or answered, and the call was not made. */
-  decision?: "edit" | "respond";
-  result: string;
-  /** Addresses of pictures in the result. */
-  images: string[];
-  /** What it has written so far, while it works. */
-  output: string;
-}
 
 export type Part =
   | { kind: "thinking"; id: string; text: string; streaming: boolean }
   /** `brokeOff`: the model was asked again behind it. */
   | { kind: "text"; id: string; text: string; streaming: boolean; brokeOff?: boolean }
   | { kind: "tool"; id: string; call: ToolCall }
-  /** What the person said while the run was on its way. */
+  /** A message of the person during the run. */
   | { kind: "steering"; id: string; text: string };
-
-export interface TokenUsage {
-  input: number;
-  output: number;
-  total: number;
-  /** In dollars; null if the model has no price. */
-  cost: number | null;
-}
-
-/** On its way; `offline`: until the server can be reached again; `accepted`: its run has not begun. false: in the thread. */
-export type Sending = false | "now" | "offline" | "accepted";
 
 export interface Question {
   id: string;
@@ -59,8 +19,7 @@ export interface Question {
   sending: Sending;
 }
 
-/** Whether what the run did bears out its answer. */
-/** What an answer rests on; there is none if it claims nothing. */
+/** Evidence of an answer; there is none if it claims nothing. */
 export type Verification = "verified" | "observed" | "claimed" | "contradicted";
 
 export type StopReason = "length" | "content_filter" | "loop";
@@ -82,7 +41,7 @@ export interface Turn {
   lastRunId: string | null;
   state: "running" | "done" | "stopped" | "error" | "waiting";
   error: { name: string; message: string } | null;
-  /** Why it ended before its end, if nothing failed. */
+  /** Reason for an early end without an error. */
   stopReason: StopReason | null;
   startedAt: string | null;
   endedAt: string | null;
@@ -96,29 +55,7 @@ export interface Todo {
   status: "pending" | "in_progress" | "waiting" | "completed";
 }
 
-/** A message, whatever library it came from. */
-export interface Said {
-  id: string;
-  type: "human" | "ai" | "tool";
-  text: string;
-  thinking: string;
-  calls: { id: string; name: string; args: Record<string, unknown> }[];
-  /** Of a result: the call it answers. */
-  callId: string | null;
-  failed: boolean;
-  cause?: ToolCall["cause"];
-  decision?: { type: "edit" | "respond"; args?: ToolCall["args"]; message?: string };
-  images: string[];
-  files: FileRef[];
-  usage: Omit<TokenUsage, "cost"> | null;
-  runId: string | null;
-  sending: Sending;
-  recalled: Recalled | null;
-  /** An answer that broke off, behind which the model was asked again. */
-  brokeOff?: boolean;
-}
-
-/** What is known of a run besides its messages. */
+/** Facts of a run besides its messages. */
 export interface RunFacts {
   runId: string;
   /** Of the run that went on with it last, after an answer to an interrupt. */
@@ -150,15 +87,18 @@ export interface Surroundings {
 }
 
 /** The turns in order; the last one is the running one while there is one. */
-export function toTurns(messages: readonly Said[], around: Surroundings): Turn[] {
+export function toTurns(messages: readonly Message[], around: Surroundings): Turn[] {
   return new TurnCache().turns(messages, around);
 }
 
-/** As {@link toTurns}; turns that have not changed since the last time are the same objects, and not drawn anew. */
+/**
+ * As {@link toTurns}; turns that have not changed since the last call are the same objects, and are not rendered
+ * again.
+ */
 export class TurnCache {
-  private before = new Map<string, { group: readonly Said[]; depends: readonly unknown[]; turn: Turn }>();
+  private before = new Map<string, { group: readonly Message[]; depends: readonly unknown[]; turn: Turn }>();
 
-  turns(messages: readonly Said[], around: Surroundings): Turn[] {
+  turns(messages: readonly Message[], around: Surroundings): Turn[] {
     const groups = groupsOf(messages);
     const entries = groups.map((group, i) => {
       const last = i === groups.length - 1;
@@ -194,8 +134,8 @@ export class TurnCache {
 const sameItems = (one: readonly unknown[], other: readonly unknown[]) =>
   one.length === other.length && one.every((item, i) => item === other[i]);
 
-function groupsOf(messages: readonly Said[]): Said[][] {
-  const groups: Said[][] = [];
+function groupsOf(messages: readonly Message[]): Message[][] {
+  const groups: Message[][] = [];
   for (const message of messages) {
     const group = groups.at(-1);
     if (!group || (message.type === "human" && beginsTurn(message, group))) groups.push([message]);
@@ -205,7 +145,7 @@ function groupsOf(messages: readonly Said[]): Said[][] {
 }
 
 /** A message of the run that is on its way steers it; every other one asks something new. */
-function beginsTurn(message: Said, group: readonly Said[]): boolean {
+function beginsTurn(message: Message, group: readonly Message[]): boolean {
   const run = group[0]?.runId;
   return message.sending !== false || !message.runId || message.runId !== run;
 }
@@ -215,7 +155,12 @@ function stopReasonOf(facts: RunFacts | undefined): StopReason | null {
   return reason === "length" || reason === "content_filter" || reason === "loop" ? reason : null;
 }
 
-function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, around: Surroundings): Turn {
+function turnOf(
+  group: readonly Message[],
+  next: Message | undefined,
+  last: boolean,
+  around: Surroundings,
+): Turn {
   const first = group[0];
   const question = first?.type === "human" ? first : null;
   const runId = question?.runId ?? null;
@@ -254,7 +199,7 @@ function turnOf(group: readonly Said[], next: Said | undefined, last: boolean, a
   };
 }
 
-function partsOf(messages: readonly Said[], active: boolean, last: boolean, around: Surroundings): Part[] {
+function partsOf(messages: readonly Message[], active: boolean, last: boolean, around: Surroundings): Part[] {
   const results = new Map(messages.flatMap((message) => (message.callId ? [[message.callId, message]] : [])));
   const parts: Part[] = [];
   for (const message of messages) {
@@ -338,7 +283,7 @@ function presentedIn(calls: readonly ToolCall[]): string[] {
 }
 
 /** As the server counted it; while the run is on its way, what its messages say. */
-function usageOf(group: readonly Said[], facts: RunFacts | undefined): TokenUsage | null {
+function usageOf(group: readonly Message[], facts: RunFacts | undefined): TokenUsage | null {
   if (facts?.endedAt && facts.input + facts.output > 0) {
     return { input: facts.input, output: facts.output, total: facts.input + facts.output, cost: facts.cost };
   }

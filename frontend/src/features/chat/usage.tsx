@@ -2,7 +2,7 @@
 import { useT } from "@/i18n";
 import { formatTokens } from "@/lib/format";
 import { SimpleTooltip } from "@/ui/tooltip";
-import type { TokenUsage } from "./turns";
+import type { TokenUsage } from "./message";
 import { useCost } from "./use-cost";
 
 /** Tokens and money of a turn in one line; what they are made of on hover. */

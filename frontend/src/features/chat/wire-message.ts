@@ -1,5 +1,5 @@
 /** Messages as the gateway sends them, and what of them is shown. */
-import type { FileRef, Recalled, Said } from "./turns";
+import type { FileRef, Recalled, Message } from "./message";
 
 export interface WireMessage {
   id?: string | null;
@@ -22,7 +22,7 @@ interface ContentBlock {
 }
 
 /** null for what people do not see: system messages, and those that are marked as hidden. */
-export function said(message: WireMessage): Said | null {
+export function said(message: WireMessage): Message | null {
   const kwargs = message.additional_kwargs ?? {};
   if (!isShown(message.type) || kwargs.hide_from_ui) return null;
   const blocks = typeof message.content === "string" ? [] : message.content;
@@ -44,8 +44,8 @@ export function said(message: WireMessage): Said | null {
     runId: asText(kwargs.run_id) || null,
     sending: false,
     recalled: (kwargs.facts as { memory?: Recalled } | undefined)?.memory ?? null,
-    ...(kwargs.cause ? { cause: kwargs.cause as Said["cause"] } : {}),
-    ...(kwargs.decision ? { decision: kwargs.decision as Said["decision"] } : {}),
+    ...(kwargs.cause ? { cause: kwargs.cause as Message["cause"] } : {}),
+    ...(kwargs.decision ? { decision: kwargs.decision as Message["decision"] } : {}),
     ...(kwargs.broke_off === true && { brokeOff: true }),
   };
 }
@@ -58,7 +58,8 @@ function called(name: string, args: Record<string, unknown>) {
   return { name: args.name, args: isObject ? (inner as Record<string, unknown>) : {} };
 }
 
-const isShown = (type: string): type is Said["type"] => type === "human" || type === "ai" || type === "tool";
+const isShown = (type: string): type is Message["type"] =>
+  type === "human" || type === "ai" || type === "tool";
 const asText = (value: unknown) => (typeof value === "string" ? value : "");
 const textOf = (blocks: ContentBlock[]) =>
   blocks.map((block) => (block.type === "text" ? (block.text ?? "") : "")).join("");

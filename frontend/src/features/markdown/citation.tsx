@@ -4,9 +4,9 @@ import { late } from "@/lib/late";
 import { hostOf } from "@/lib/web";
 import { LateTexts } from "@/i18n";
 import { Popover, PopoverAnchor, PopoverContent } from "@/ui/popover";
-import { SiteIcon } from "@/ui/site-icon";
 import { Spinner } from "@/ui/spinner";
 import { sameUrl, type Source } from "./citations";
+import { webTexts } from "./web";
 
 const SourceCard = late(() => import("./source-card"));
 
@@ -85,7 +85,7 @@ export function Citation({ source }: { source: Source }) {
         onPointerLeave={leave}
       >
         <Suspense fallback={waiting}>
-          <LateTexts of="web" fallback={waiting}>
+          <LateTexts of={webTexts} fallback={waiting}>
             <SourceCard source={source} statement={statement} onDone={() => setOpen(false)} />
           </LateTexts>
         </Suspense>
@@ -94,7 +94,7 @@ export function Citation({ source }: { source: Source }) {
   );
 }
 
-/** What stands before a citation in its paragraph, from the citation before it on. */
+/** Text before a citation in its paragraph, from the previous citation on. */
 function statementBefore(chip: HTMLElement | null): string {
   const block = chip?.closest("p, li, td, th, dd, blockquote, h1, h2, h3, h4");
   if (!chip || !block) return "";
@@ -106,14 +106,4 @@ function statementBefore(chip: HTMLElement | null): string {
   const text = part.textContent ?? "";
   const pieces = text.split("\u241e").filter((piece) => /[\p{L}\d]{2}/u.test(piece));
   return (pieces.at(-1) ?? "").slice(-600);
-}
-
-/** Icon and host, as they stand in cards and lists. */
-export function SiteName({ url }: { url: string }) {
-  return (
-    <span className="flex min-w-0 items-center gap-2">
-      <SiteIcon url={url} />
-      <span className="truncate text-xs text-muted-foreground">{hostOf(url)}</span>
-    </span>
-  );
 }

@@ -96,13 +96,13 @@ function listedIn(text: string): Map<number, Omit<Source, "number">> {
   return found;
 }
 
-/** Where a link of the line leads, else an address that stands in it. */
+/** Target of a link in the line, else an address that stands in it. */
 function urlIn(line: string): string | undefined {
   const links = [...line.matchAll(LINK)].map(([, inAngles, plain]) => inAngles ?? plain ?? "");
   return links.find(isWeb) ?? URL_IN.exec(line)?.[0].replace(/[.,;:!?]+$/, "");
 }
 
-/** What a line of the list says besides its addresses. */
+/** Text of a line of the list besides its addresses. */
 function titleIn(line: string, url: string): string {
   const words = line
     .replace(/\(?\[[^[\]]*\]\(\/[^()]*\)\)?/g, " ")

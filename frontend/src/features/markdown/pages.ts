@@ -8,7 +8,7 @@ import { sameUrl, type Source } from "./citations";
 
 type Page = components["schemas"]["Page"];
 
-/** What the thread keeps of the web, as its agents read it. */
+/** Pages of the web that the thread keeps, as its agents read them. */
 export const pagesQuery = (threadId: string) =>
   queryOptions({
     queryKey: keys.pages(threadId),
@@ -43,7 +43,7 @@ export function keptPage(source: Source, pages: readonly Page[]): Page | null {
   );
 }
 
-/** How the harness names a file of the web, but for what tells its versions apart. */
+/** The harness's file name for a page, without the part that distinguishes versions. */
 const keptName = (url: string) =>
   url
     .split("?")[0]!

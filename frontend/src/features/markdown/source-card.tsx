@@ -5,20 +5,20 @@ import { useFormatter } from "use-intl";
 import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { Spinner } from "@/ui/spinner";
-import { SiteName } from "./citation";
 import type { Source } from "./citations";
 import { keptPage, pagesQuery, textQuery } from "./pages";
 import { passageOf } from "./passage";
 import { usePlace } from "./place";
+import { SiteName } from "./site-name";
 
 interface Props {
   source: Source;
-  /** What the source is to bear out. */
+  /** Statement that the source supports. */
   statement: string;
   onDone: () => void;
 }
 
-/** A source, the part of it that bears out what was said, and ways to read on. */
+/** A source, the passage that supports the statement, and links to read on. */
 export default function SourceCard({ source, statement, onDone }: Props) {
   const t = useT("web");
   const format = useFormatter();

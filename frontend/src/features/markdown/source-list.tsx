@@ -9,11 +9,12 @@ import { SiteIcon } from "@/ui/site-icon";
 import type { Source } from "./citations";
 import { keptPage, pagesQuery } from "./pages";
 import { usePlace } from "./place";
+import { webTexts } from "./web";
 
 /** All sources of a text in one line, which opens. */
 export default function SourceList({ sources }: { sources: readonly Source[] }) {
   return (
-    <LateTexts of="web" fallback={<div className="h-8 pointer-coarse:h-10" />}>
+    <LateTexts of={webTexts} fallback={<div className="h-8 pointer-coarse:h-10" />}>
       <Folded sources={sources} />
     </LateTexts>
   );

@@ -1,7 +1,7 @@
 "use client";
 import { ShieldQuestion } from "lucide-react";
 import { useEffect, useId, useRef, useState, type ReactNode } from "react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { Spinner } from "@/ui/spinner";
 import { Textarea } from "@/ui/textarea";
@@ -17,7 +17,7 @@ export default function InterruptCards() {
   const { interrupts } = useSession();
   if (!interrupts.length) return null;
   return (
-    <LateTexts of="decisions">
+    <LateTexts of={LATE.decisions}>
       <div className="py-2">
         <Interrupts interrupts={interrupts} called />
       </div>

@@ -2,7 +2,7 @@
 import { useT } from "@/i18n";
 import { Badge } from "@/ui/badge";
 import { exitCode, wasStopped } from "../steps-summary";
-import type { ToolCall } from "../turns";
+import type { ToolCall } from "../message";
 import { Block, copyable, TerminalText } from "./blocks";
 import { Args } from "./describe";
 

@@ -21,13 +21,13 @@ interface AgentPickerProps {
   agents: readonly Agent[];
   current: AgentChoice | null;
   onPick: (agent: AgentChoice | null) => void;
-  /** Where the focus goes afterwards. */
+  /** Moves the focus afterwards. */
   onClosed: () => void;
 }
 
 const DEFAULT = "-";
 
-/** Who answers. */
+/** Picker of the agent that answers. */
 export default function AgentPicker({ agents, current, onPick, onClosed }: AgentPickerProps) {
   const t = useT("composer");
   const listed = agents.find((one) => one.name === current?.name);

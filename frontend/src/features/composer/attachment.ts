@@ -9,10 +9,10 @@ export interface Attachment {
   /** 0 to 1. */
   progress: number;
   error: string | null;
-  /** Null after a reload: then it can be sent along, but not uploaded anew. */
+  /** Null after a reload: then it can be sent along, but not uploaded again. */
   file: File | null;
   uploaded: UploadedRef | null;
-  /** Whether the server is making text of the document, or was when it arrived. */
+  /** True if the server converts the document to text, or did when it arrived. */
   converting: boolean;
 }
 

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Check, Mic, X } from "lucide-react";
 import { useEffect, useRef, useState, type RefObject } from "react";
-import { LateTexts, useLocale, useT } from "@/i18n";
+import { LATE, LateTexts, useLocale, useT } from "@/i18n";
 import { BY_BROWSER, featuresQuery, isSecure, recognitionOf } from "@/lib/dictation";
 import { useStored } from "@/lib/storage";
 import { IconButton } from "@/ui/icon-button";
@@ -22,7 +22,7 @@ export default function Dictation({ field }: DictationProps) {
   const byServer = data?.transcription.enabled && typeof MediaRecorder === "function";
   if (!byServer && !(byBrowser && recognitionOf())) return null;
   return (
-    <LateTexts of="voice">
+    <LateTexts of={LATE.voice}>
       <Microphone field={field} byServer={byServer ?? false} />
     </LateTexts>
   );
@@ -127,7 +127,7 @@ function Clock() {
   );
 }
 
-/** Where words run together no blank comes between what stood there and what was said. */
+/** No blank is inserted before dictated text in scripts without blanks between words. */
 const JOINED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}，。！？；：、]/u;
 
 /** Puts `text` where the caret is, over what is selected, as if it had been typed. */

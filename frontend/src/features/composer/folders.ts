@@ -9,7 +9,7 @@ export interface FoundFiles {
 
 /** A message takes few files: who drops a whole disk needs no complete count. */
 const MOST = 1000;
-/** What file systems, and the gateway, take. */
+/** Longest name that file systems, and the gateway, accept. */
 const NAME_BYTES = 255;
 
 /** The files in folders that were dropped, top level first, without those that begin with a dot. */

@@ -1,4 +1,4 @@
-/** What the gateway takes with one message; told before it is broken. */
+/** The gateway's limits for one message, checked before it is sent. */
 export const LIMITS = { files: 20, fileBytes: 100 << 20, totalBytes: 500 << 20 } as const;
 
 /** As the gateway counts them. */
@@ -19,7 +19,7 @@ export interface Admission {
   refused: { name: string; reason: Refusal }[];
 }
 
-/** Which of `incoming` may join `present`; the rest with the first reason against each. */
+/** Split `incoming` into files that may join `present`, and the rest with the first reason against each. */
 export function admit(present: readonly { size: number }[], incoming: readonly File[]): Admission {
   let count = present.length;
   let bytes = present.reduce((sum, one) => sum + one.size, 0);

@@ -1,9 +1,9 @@
 import { MOST_SECONDS, recognitionOf, transcribe } from "@/lib/dictation";
 
-/** Why nothing is written: `denied` and `none` of the microphone, `nothing` was heard. */
+/** Reason for missing text: `denied` and `none` concern the microphone, `nothing` means silence. */
 export type Trouble = "denied" | "none" | "nothing" | "failed" | "failedBrowser";
 
-/** What someone who listens tells. */
+/** Callbacks of a recording. */
 export interface Listener {
   /** Recorded, and on its way to become text. */
   onWriting: (on: Listening) => void;
@@ -16,9 +16,9 @@ export interface Listener {
 
 /** Someone who listens. */
 export interface Listening {
-  /** What was said becomes text. */
+  /** End the recording and convert it to text. */
   finish: () => void;
-  /** What was said is thrown away. */
+  /** Discard the recording. */
   cancel: () => void;
 }
 

@@ -27,7 +27,7 @@ interface ModePickerProps {
   onClosed: () => void;
 }
 
-/** How to work, and how hard to think where the model lets one choose. */
+/** Picker of the mode, and of the thinking effort if the model offers a choice. */
 export function ModePicker({ choice, open, onOpenChange, onClosed }: ModePickerProps) {
   const t = useT("composer");
   const { mode, effort } = choice.settings;

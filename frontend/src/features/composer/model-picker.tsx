@@ -14,7 +14,7 @@ interface ModelPickerProps {
   choice: ReturnType<typeof useRunChoice>;
   open: boolean;
   onOpenChange: (open: boolean) => void;
-  /** Where the focus goes afterwards. */
+  /** Moves the focus afterwards. */
   onClosed: () => void;
 }
 

@@ -20,7 +20,7 @@ export interface SlashItem {
   command: SlashCommand | null;
   label: string;
   text: string;
-  /** What may be written behind a command that also works alone. */
+  /** Optional argument of a command that also works alone. */
   more?: string;
 }
 
@@ -30,7 +30,7 @@ export function skillPrefix(text: string, names: readonly string[]): string {
   return names.includes(name) ? prefix : "";
 }
 
-/** What is typed after the slash, or null if the text is no beginning of a command. */
+/** Text after the slash, or null if the text does not start a command. */
 export function slashQuery(text: string): string | null {
   return /^\/([\p{L}\p{M}\p{N}_:.-]*)$/u.exec(text)?.[1]?.toLowerCase() ?? null;
 }

@@ -11,7 +11,7 @@ import {
 } from "lucide-react";
 import Link from "next/link";
 import { useId, useState } from "react";
-import { LateTexts, useT } from "@/i18n";
+import { LATE, LateTexts, useT } from "@/i18n";
 import type { components } from "@/lib/api-types";
 import { cn } from "@/lib/cn";
 import { http } from "@/lib/http";
@@ -25,14 +25,14 @@ import { toast } from "@/ui/toast";
 interface ToolsMenuProps {
   conversation: string;
   isNew: boolean;
-  /** Where the focus goes afterwards. */
+  /** Moves the focus afterwards. */
   onClosed: () => void;
 }
 
-/** What this chat may use. */
+/** Menu of the tools that this chat may use. */
 export default function ToolsMenu(props: ToolsMenuProps) {
   return (
-    <LateTexts of="details" fallback={<div className="size-8" />}>
+    <LateTexts of={LATE.details} fallback={<div className="size-8" />}>
       <Menu {...props} />
     </LateTexts>
   );

@@ -58,7 +58,7 @@ export class UploadQueue {
     this.set([...back, ...this.all]);
   }
 
-  /** Nobody writes here any more: what is under way is given up. */
+  /** The composer is gone: active uploads are cancelled. */
   stop() {
     this.going.forEach((control) => control.abort());
   }

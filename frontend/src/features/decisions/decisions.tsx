@@ -1,6 +1,6 @@
 "use client";
 import { Suspense, useEffect, useState } from "react";
-import { LateTexts } from "@/i18n";
+import { LATE, LateTexts } from "@/i18n";
 import { late } from "@/lib/late";
 import { setInbox, useInbox } from "./open";
 import { useWaitingNotices } from "./use-waiting-notices";
@@ -9,7 +9,7 @@ const InboxSheet = late(() => import("./inbox-sheet"));
 
 export default function Decisions() {
   return (
-    <LateTexts of="decisions">
+    <LateTexts of={LATE.decisions}>
       <Inbox />
     </LateTexts>
   );

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { SECTIONS } from "@/features/settings";
-import { LATE, type Locale } from "@/i18n";
+import { serverTexts, type Locale } from "@/i18n";
 import { en as englishFirst } from "@/i18n/messages/en";
 import { zh as chineseFirst } from "@/i18n/messages/zh";
 
@@ -23,7 +23,7 @@ const whole = async (first: object, locale: Locale) =>
       ),
     },
     first,
-    ...(await Promise.all([...Object.values(LATE).map((load) => load[locale]()), ...beside(locale)])),
+    ...(await Promise.all([serverTexts[locale](), ...beside(locale)])),
   ) as object;
 const english = await whole(englishFirst, "en");
 const chinese = await whole(chineseFirst, "zh");

@@ -4,12 +4,17 @@ import { IntlProvider, useLocale as useIntlLocale, useMessages, useTranslations 
 import { setWords } from "@/lib/http";
 import { loadLate } from "@/lib/late";
 import { useStored } from "@/lib/storage";
-import { en, type First, type Shared } from "./messages/en";
+import { en } from "./messages/en";
+import type { server } from "./messages/en/server";
 
 export type Locale = "en" | "zh";
 
+type First = typeof en;
+
 /** All texts. Those of a part that comes late are declared beside it, in its `en.ts`. */
-export interface Messages extends First, Shared {}
+export interface Messages extends First {
+  server: typeof server;
+}
 
 /** Texts that are no part of the first load, see `LateTexts`. */
 export type LateMessages = Record<Locale, () => Promise<Partial<Messages>>>;
@@ -26,12 +31,10 @@ const loadMessages: Record<Locale, () => Promise<typeof en>> = {
   en: async () => en,
   zh: async () => (await import("./messages/zh")).zh,
 };
-/** Late texts that several features show. */
-export const LATE = {
-  decisions: { en: () => import("./messages/en/decisions"), zh: () => import("./messages/zh/decisions") },
-  details: { en: () => import("./messages/en/details"), zh: () => import("./messages/zh/details") },
-  server: { en: () => import("./messages/en/server"), zh: () => import("./messages/zh/server") },
-  voice: { en: () => import("./messages/en/voice"), zh: () => import("./messages/zh/voice") },
+/** Late texts: the server's refusals and failures in words of the page. */
+export const serverTexts = {
+  en: () => import("./messages/en/server"),
+  zh: () => import("./messages/zh/server"),
 };
 
 const never = () => () => undefined;
@@ -66,7 +69,7 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
       if (!current) return;
       setShown({ locale, messages });
       setWords(messages.common, async (refusal) => {
-        const [{ worded }, { server }] = await Promise.all([import("./worded"), LATE.server[locale]()]);
+        const [{ worded }, { server }] = await Promise.all([import("./worded"), serverTexts[locale]()]);
         return worded(locale, server.error, refusal);
       });
       document.documentElement.lang = locale === "zh" ? "zh-CN" : "en";

@@ -1,7 +1,7 @@
 "use client";
 import { useEffect, useState } from "react";
 import { useT } from "@/i18n";
-import type { Session } from "./session";
+import type { Session } from "./thread/session";
 
 type News = "working" | "done" | "stopped" | "error" | "asks" | "decide";
 /** `settling`: a run has ended, and its outcome is about to arrive. */

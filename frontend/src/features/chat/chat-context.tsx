@@ -2,8 +2,8 @@
 import { createContext, use, useEffect, useState, type ComponentType, type ReactNode } from "react";
 import { MarkdownPlace } from "@/features/markdown";
 import { runPanel } from "@/lib/route";
-import type { ToolCall } from "./message";
-import type { RunSettings, Session } from "./session";
+import type { ToolCall } from "./thread/message";
+import type { RunSettings, Session } from "./thread/session";
 
 /** Actions of a turn's parts. The object stays the same while the session's content changes with every token. */
 export interface ChatActions {

@@ -12,9 +12,9 @@ import { Skeleton } from "@/ui/skeleton";
 import { ChatContext, type Chat, type ChatActions } from "./chat-context";
 import { ClarificationCard } from "./clarification";
 import { Interrupts } from "./interrupt";
-import { asOption } from "./options";
-import { interruptOf } from "./session-views";
-import type { WaitingFor as Waiting } from "./thread-state";
+import { asOption } from "./thread/options";
+import { interruptOf } from "./thread/session-views";
+import type { WaitingFor as Waiting } from "./thread/thread-state";
 
 interface ElsewhereProps {
   threadId: string;

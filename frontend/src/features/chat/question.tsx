@@ -8,13 +8,13 @@ import { useTextDraft } from "@/lib/text-draft";
 import { Button } from "@/ui/button";
 import { CopyButton } from "@/ui/copy-button";
 import { IconButton } from "@/ui/icon-button";
-import { BranchSwitch } from "./branch-switch";
+import { BranchSwitch } from "./marks/branch-switch";
 import { useChat } from "./chat-context";
-import { useHolds } from "./find";
+import { useHolds } from "./find/find";
 import { isPicture, pictureUrl } from "@/lib/files";
 import { QuestionEditor } from "./question-editor";
-import type { FileRef, Sending } from "./message";
-import type { Turn } from "./turns";
+import type { FileRef, Sending } from "./thread/message";
+import type { Turn } from "./thread/turns";
 
 /** Longer messages are cut, and open. */
 const LONG = 1200;

@@ -2,15 +2,15 @@
 import { ChevronRight, CornerDownRight, RotateCw, TriangleAlert } from "lucide-react";
 import Link from "next/link";
 import { useState } from "react";
-import { LATE, LateTexts, useT, type Messages } from "@/i18n";
+import { LateTexts, serverTexts, useT, type Messages } from "@/i18n";
 import { useModels } from "@/lib/models";
 import { settingsPath } from "@/lib/route";
 import { cn } from "@/lib/cn";
 import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { useChat } from "./chat-context";
-import { TimelineButton } from "./timeline-button";
-import type { Turn } from "./turns";
+import { TimelineButton } from "./marks/timeline-button";
+import type { Turn } from "./thread/turns";
 import { useAction } from "./use-action";
 
 type Kind = keyof Messages["server"]["failure"]["title"];
@@ -28,7 +28,7 @@ interface RunErrorProps {
 /** A short description of the failure, and ways to continue. */
 export default function RunError(props: RunErrorProps) {
   return (
-    <LateTexts of={LATE.server}>
+    <LateTexts of={serverTexts}>
       <Failed {...props} />
     </LateTexts>
   );

@@ -9,11 +9,19 @@ import { useDraftKeeper } from "./use-draft-keeper";
 import { onFill, onQuote, onSay, placeholderIn } from "@/lib/compose";
 import { earlyText } from "@/lib/early";
 import { NOT_WALKING, ownMessages, step } from "./history";
-import type * as folderCode from "./folders";
-import { filesOf, LIMITS, LONG_PASTE, megabytes, PASTED, type Admission, type Refusal } from "./limits";
+import type * as folderCode from "./attachments/folders";
+import {
+  filesOf,
+  LIMITS,
+  LONG_PASTE,
+  megabytes,
+  PASTED,
+  type Admission,
+  type Refusal,
+} from "./attachments/limits";
 import { steerOrSend } from "./steer";
 import { useAgentChoice } from "./use-agent";
-import { useAttachments } from "./use-attachments";
+import { useAttachments } from "./attachments/use-attachments";
 
 /** `turn`: a message of its own, after the active run if there is one. `steer`: handed to that run. */
 export type How = "turn" | "steer";
@@ -141,7 +149,7 @@ export function useMessage(conversation: string, isNew: boolean) {
     read: (code: typeof folderCode) => folderCode.FoundFiles | Promise<folderCode.FoundFiles>,
     beside: File[],
   ) => {
-    const found = await read(await import("./folders"));
+    const found = await read(await import("./attachments/folders"));
     const files = [...beside, ...found.files];
     report(attachments.queue.add(files), found.refused, `${files.length}${found.more ? "+" : ""}`);
   };

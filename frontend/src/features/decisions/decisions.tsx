@@ -1,6 +1,7 @@
 "use client";
 import { Suspense, useEffect, useState } from "react";
-import { LATE, LateTexts } from "@/i18n";
+import { decisionTexts } from "@/features/chat";
+import { LateTexts } from "@/i18n";
 import { late } from "@/lib/late";
 import { setInbox, useInbox } from "./open";
 import { useWaitingNotices } from "./use-waiting-notices";
@@ -9,7 +10,7 @@ const InboxSheet = late(() => import("./inbox-sheet"));
 
 export default function Decisions() {
   return (
-    <LateTexts of={LATE.decisions}>
+    <LateTexts of={decisionTexts}>
       <Inbox />
     </LateTexts>
   );

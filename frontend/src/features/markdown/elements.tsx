@@ -5,8 +5,8 @@ import { Suspense, useState, type ComponentProps, type ReactNode } from "react";
 import { LateTexts, useT } from "@/i18n";
 import { nameOf, pictureUrl, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
-import { Citation, useSource } from "./citation";
-import { MARK } from "./citations";
+import { Citation, useSource } from "./sources/citation";
+import { MARK } from "./sources/citations";
 import { usePlace } from "./place";
 import { RemotePicture, webTexts } from "./web";
 

@@ -1,5 +1,5 @@
 /** A person's decisions about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
-import type { Interrupt } from "../session";
+import type { Interrupt } from "../thread/session";
 
 export type Grant = WaitingCall["grants"][number];
 export type WaitingCall = Interrupt["calls"][number];

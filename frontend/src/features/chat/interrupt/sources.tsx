@@ -22,7 +22,7 @@ import { ConfirmDialog } from "@/ui/confirm-dialog";
 import { IconButton } from "@/ui/icon-button";
 import { toast } from "@/ui/toast";
 import { useChat } from "../chat-context";
-import type { Interrupt } from "../session";
+import type { Interrupt } from "../thread/session";
 import { PathButton } from "../tool-card/blocks";
 
 type Source = Interrupt["calls"][number]["sources"][number];

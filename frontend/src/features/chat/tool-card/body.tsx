@@ -1,6 +1,6 @@
 "use client";
 import type { ComponentType } from "react";
-import type { ToolCall } from "../message";
+import type { ToolCall } from "../thread/message";
 import { CommandBody } from "./command";
 import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
 import { PicturesBody, PlainBody, PresentBody, TodosBody, WebBody } from "./others";

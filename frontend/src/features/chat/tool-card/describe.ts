@@ -18,7 +18,7 @@ import {
 } from "lucide-react";
 import { nameOf, shortPath } from "@/lib/files";
 import { hostOf } from "@/lib/web";
-import type { ToolCall } from "../message";
+import type { ToolCall } from "../thread/message";
 
 /** Keys of the texts `chat.doing.*` and `chat.done.*`. */
 export type Deed =

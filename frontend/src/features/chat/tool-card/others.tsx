@@ -2,7 +2,7 @@
 import { Suspense } from "react";
 import { LateTexts, useT } from "@/i18n";
 import { RemotePicture, webTexts } from "@/features/markdown";
-import type { ToolCall } from "../message";
+import type { ToolCall } from "../thread/message";
 import { Block, HitList, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
 import { nameOf, pictureUrl } from "@/lib/files";

@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { Brain, CircleCheck, CircleX, Eye, Gauge, Plug, ScrollText, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
-import { LATE, LateTexts, useLocale, useT } from "@/i18n";
+import { LateTexts, serverTexts, useLocale, useT } from "@/i18n";
 import type { Model } from "@/lib/api";
 import { formatDuration, formatTokens } from "@/lib/format";
 import { ApiError } from "@/lib/http";
@@ -117,7 +117,7 @@ export function TestOutcome({ test }: { test: { data?: Tested; error: Error | nu
     <Outcome tone="text-destructive" icon={<CircleX aria-hidden />}>
       <div className="min-w-0 flex-1">
         {data.kind ? (
-          <LateTexts of={LATE.server}>
+          <LateTexts of={serverTexts}>
             <Why kind={data.kind} problem={data.problem} />
           </LateTexts>
         ) : (

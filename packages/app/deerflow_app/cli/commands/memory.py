@@ -16,7 +16,7 @@ from deerflow_app.cli.terminal import clean
 T = TypeVar("T")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As 'deerflow memory list' shows it.")]
 
-app = typer.Typer(help="See and change what is remembered of you.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="See and change what DeerFlow remembers about you.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @command(app, "list")

@@ -103,7 +103,7 @@ class Commands:
             ChatCommand("/model [name]", "show or choose the model", self._model),
             ChatCommand("/models", "list the models", self._models),
             ChatCommand("/agent [name]", "show or choose the agent", self._agent),
-            ChatCommand("/memory", "show what is remembered of you", self._memory),
+            ChatCommand("/memory", "show what I remember about you", self._memory),
             ChatCommand("/compact [what to keep]", "summarize the conversation, which makes room", self._compact),
             ChatCommand("/usage", "show what you used today", self._usage),
             ChatCommand("/bootstrap [text]", "make an agent of your own, in a talk", self._bootstrap),
@@ -192,10 +192,10 @@ class Commands:
     async def _memory(self, asked: Asked) -> Reply:
         facts = await self._services.facts(asked.principal, asked.conversation.agent)
         if not asked.message.place.is_private:
-            return f"{len(facts)} facts are remembered of you. Ask in a private chat to see them."
+            return f"I remember {len(facts)} facts about you. Ask in a private chat to see them."
         shown = "\n".join(f"- {fact}" for fact in facts[:20])
         more = f"\n\n{len(facts) - 20} more stand on the page." if len(facts) > 20 else ""
-        return f"{shown}{more}" if facts else "Nothing is remembered of you yet."
+        return f"{shown}{more}" if facts else "I remember nothing about you yet."
 
     async def _compact(self, asked: Asked) -> Reply:
         return Begin(f"/compact {asked.argument}".strip())

@@ -23,7 +23,7 @@ async def test_commands_answer_with_the_persons_own_things(open_house: Any, endp
         "/models": "`other`",
         "/model nothing": "There is no model of this name",
         "/agent": "/bootstrap makes one",
-        "/memory": "Nothing is remembered of you yet.",
+        "/memory": "I remember nothing about you yet.",
         "/usage": "Today: ",
         "/stop": "Nothing is going on here.",
         "/help": "`/model [name]`",

@@ -8,7 +8,6 @@ the same ``-m module``, ``-c code`` or file. Tests about starting itself, or abo
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
 import fcntl
 import gc
@@ -23,19 +22,32 @@ import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 IMPORTED = (
+    "anyio._backends._asyncio",
+    "deerflow.agents.lead_agent",
+    "deerflow.client",
+    "deerflow.community.ddg_search.tools",
+    "deerflow.community.fetch.tools",
+    "deerflow.models.patched_openai",
+    "deerflow.runtime",
+    "deerflow.tools.acp",
+    "deerflow.tools.registry",
+    "deerflow_app.backups",
+    "deerflow_app.channels.platforms",
     "deerflow_app.cli.commands.run",
     "deerflow_app.gateway.server",
-    "deerflow_app.channels.platforms",
     "deerflow_app.remote.client",
-    "deerflow.client",
-    "deerflow.runtime",
-    "deerflow.models.openai",
+    "httpcore",
+    "httpcore2",
+    "uvicorn.protocols.http.auto",
+    "uvloop",
 )
 READ_AT_IMPORT = ("PYTHON", "OTEL_", "LANGSMITH", "LANGCHAIN", "OPENAI_LOG", "ANTHROPIC_LOG", "LD_", "MALLOC_")
 """How variables begin that Python, the loader or imported modules have read: with one of them a process starts the usual way."""
@@ -55,11 +67,11 @@ class WarmPython(subprocess.Popen[Any]):
         _, _, cwd, env, _, _, _, *pipes = more
         stdin, _, _, stdout, _, stderr, *_, new_session, _ = pipes
         environment = dict(os.environ if env is None else env)
-        if sys.platform != "linux" or any(name.startswith(READ_AT_IMPORT) for name in environment.keys() - READ_LATER):
+        is_read = any(name.startswith(READ_AT_IMPORT) for name in environment.keys() - READ_LATER)
+        if sys.platform != "linux" or args[0] != sys.executable or is_read:
             super()._execute_child(args, executable, preexec_fn, *more)
             return
         line = [os.fspath(argument) for argument in args]
-        assert line[0] == sys.executable, line
         start = {"line": line, "cwd": os.path.abspath(cwd or "."), "environment": environment, "session": new_session}
         streams = [own if given == -1 else given for own, given in enumerate((stdin, stdout, stderr))]
         try:
@@ -82,6 +94,11 @@ def run(
             process.kill()
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def for_asyncio() -> AbstractContextManager[Any]:
+    """Let ``asyncio`` start Python warm meanwhile."""
+    return patch.object(subprocess, "Popen", WarmPython)
 
 
 class _Server:
@@ -169,7 +186,7 @@ def _become(start: Mapping[str, Any], streams: Sequence[int]) -> None:
         os.close(given)
     if start["session"]:
         os.setsid()
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
     os.environ.update(start["environment"])

@@ -37,7 +37,6 @@ IMPORTED = (
     "deerflow.community.fetch.tools",
     "deerflow.models.patched_openai",
     "deerflow.runtime",
-    "deerflow.tools.acp",
     "deerflow.tools.registry",
     "deerflow_app.backups",
     "deerflow_app.channels.platforms",

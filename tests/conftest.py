@@ -41,6 +41,9 @@ ALLOWED_SKIPS = re.compile(
 )
 """A suite that skips itself proves nothing: where ``CI`` is set, any other skip fails the run."""
 
+ABOVE_DATABASES = ("test_protocol_stream.py", "test_states.py", "test_transcript.py")
+"""Files of tests of what is made of events and checkpoints, whose own tests have both databases."""
+
 UNSTABLE = 2
 """How many tests may fail once and pass when they are run again, where ``CI`` is set."""
 
@@ -61,6 +64,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     terminal.write_line(f"unstable tests: {len(unstable)}, at most {UNSTABLE} are allowed")
     if (refused or len(unstable) > UNSTABLE) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave pairs of databases that differ in nothing these tests are about to the night."""
+    for item in items:
+        given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if "postgres" in given.values() and (item.path.name in ABOVE_DATABASES or given.get("sdk") == "sync"):
+            item.add_marker(pytest.mark.nightly)
 
 
 @pytest.hookimpl(wrapper=True)

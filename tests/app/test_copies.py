@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from bench.scripted_openai import ScriptedOpenAI, Text
+from tests.support import warm_python
 from tests.support.gateway_process import COMMAND, GUARD, GatewayProcess, gateway_process
 
 from deerflow_app.gateway import FILE_NAME
@@ -18,10 +19,10 @@ def _run(
     gateway: GatewayProcess, home: Path, *line: str, wrap: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     command = [*wrap, *COMMAND, *line, "--config", str(gateway.config)]
-    environment = {**gateway.environment, "DEER_FLOW_HOME": str(home)}
-    return subprocess.run(
-        command, cwd=gateway.root, env=environment, capture_output=True, text=True, timeout=GUARD, check=False
-    )
+    options = {"cwd": gateway.root, "env": {**gateway.environment, "DEER_FLOW_HOME": str(home)}, "timeout": GUARD}
+    if wrap:
+        return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    return warm_python.run(command, **options)
 
 
 def test_a_restored_or_copied_directory_does_not_talk_to_the_original_and_serves_beside_it(tmp_path: Path) -> None:

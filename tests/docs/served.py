@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.support import warm_python
+from tests.support.gateway_process import COMMAND
+from tests.support.warm_python import WarmPython
 
 GUARD = 120.0
 EMAIL, PASSWORD = "ada@example.com", "correct horse"
@@ -27,9 +30,8 @@ def served(folder: Path, environ: Mapping[str, str], *, with_token: bool) -> Ite
     more = {"DEERFLOW_TOKEN": _token(folder, environ)} if with_token else {}
     announcement, log = Path(environ["DEER_FLOW_HOME"], "server.json"), folder / "serve.log"
     with log.open("w") as output:
-        server = subprocess.Popen(
-            ["deerflow", "serve", "--port", "0"], cwd=folder, env=dict(environ), stdout=output, stderr=output
-        )
+        command = [*COMMAND, "serve", "--port", "0"]
+        server = WarmPython(command, cwd=folder, env=dict(environ), stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + GUARD
         while not announcement.exists():
@@ -43,9 +45,7 @@ def served(folder: Path, environ: Mapping[str, str], *, with_token: bool) -> Ite
 
 def _token(folder: Path, environ: Mapping[str, str]) -> str:
     def deerflow(*arguments: str, stdin: str = "") -> str:
-        done = subprocess.run(
-            ["deerflow", *arguments], cwd=folder, env=dict(environ), input=stdin, capture_output=True, text=True
-        )
+        done = warm_python.run([*COMMAND, *arguments], cwd=folder, env=dict(environ), input=stdin)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

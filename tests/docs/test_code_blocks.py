@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.served import served
+from tests.support import warm_python
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -48,15 +49,8 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, clean_environment: Pa
     with server as more:
         for language, code in blocks:
             command = [sys.executable, "-c", code] if language == "python" else ["bash", "-euo", "pipefail", "-c", code]
-            done = subprocess.run(
-                command,
-                cwd=tmp_path,
-                env=environ | more,
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=120,
-            )
+            options = {"cwd": tmp_path, "env": environ | more, "stdin": subprocess.DEVNULL, "timeout": 120}
+            done = warm_python.run(command, **options)
             assert done.returncode == 0, f"{language} block of {page.name}:\n{code}\n{done.stdout}\n{done.stderr}"
 
 

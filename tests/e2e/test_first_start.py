@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text
+from tests.support import warm_python
 from tests.support.gateway_process import COMMAND, GUARD, PASSWORD, GatewayProcess, until
 
 FIRST = {"email": "ada@example.org", "password": PASSWORD}
@@ -111,7 +112,7 @@ def damage(file: Path) -> None:
 def deerflow(gateway: GatewayProcess, *arguments: str) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(gateway.root), "DEER_FLOW_HOME": str(gateway.home)}
     command = [*COMMAND, *arguments, "--config", str(gateway.config)]
-    done = subprocess.run(command, cwd=gateway.root, env=environment, capture_output=True, text=True, timeout=GUARD)
+    done = warm_python.run(command, cwd=gateway.root, env=environment, timeout=GUARD)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from bench.scripted_openai import Delay, ScriptedOpenAI, Text, ToolCalls
 from tests.servers import PostgresServer, pooler
+from tests.support.warm_python import WarmPython
 
 DEERFLOW = [sys.executable, "-m", "deerflow_app.cli.main"]
 GUARD = 120.0
@@ -43,7 +44,7 @@ class House:
 
     def start(self, name: str, *command: str) -> subprocess.Popen[str]:
         with (self._root / f"{name}.log").open("w") as log:
-            self._processes[name] = subprocess.Popen(
+            self._processes[name] = WarmPython(
                 [*DEERFLOW, *command, "--config", str(self._root / "config.yaml")],
                 cwd=self._root,
                 env={

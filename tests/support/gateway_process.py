@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 import yaml
+from tests.support.warm_python import WarmPython
 
 COMMAND = [sys.executable, "-m", "deerflow_app.cli.main"]
 GUARD = 90.0
@@ -98,7 +99,8 @@ class DeerFlowProcess:
                 os._exit(1)
 
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            start = subprocess.Popen if self._wrap else WarmPython
+            self._process = start(
                 [*self._wrap, *COMMAND, *self.arguments, "--config", str(self.config)],
                 cwd=self.root,
                 env=self.environment,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from bench.scripted_openai import ScriptedOpenAI
+from tests.support import warm_python
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,7 @@ def cli_process(folder: Path, without_tool_image: None) -> Cli:
 
     def run(*argv: str, stdin: str = "") -> Ended:
         command = [sys.executable, "-c", "from deerflow_app.cli.main import main; main()", *argv]
-        ended = subprocess.run(
-            command, cwd=folder, input=stdin, capture_output=True, text=True, timeout=120, check=False
-        )
+        ended = warm_python.run(command, cwd=folder, input=stdin, timeout=120)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     return run

@@ -9,13 +9,14 @@ import pty
 import select
 import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.support.warm_python import WarmPython
 
 from deerflow_app.cli.terminal import clean
 
@@ -39,7 +40,7 @@ class TerminalSession:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        self.process = subprocess.Popen(
+        self.process = WarmPython(
             self._argv,
             cwd=self._cwd,
             env=environment,

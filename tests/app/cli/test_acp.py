@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import acp
 import pytest
 from acp import schema
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
+from tests.support.warm_python import for_asyncio
 
 REPORT = ("write_file", {"path": "/mnt/user-data/outputs/report.md", "content": "# Report"})
 PRESENT = ("present_files", {"filepaths": ["/mnt/user-data/outputs/report.md"]})
@@ -79,14 +80,13 @@ async def connected(config: Path) -> AsyncIterator[tuple[Any, Editor]]:
     editor = Editor()
     command = ["-m", "deerflow_app.cli.main", "--config", str(config), "acp"]
     env = {**os.environ, "DEER_FLOW_HOME": str(config.parent / "home")}
-    async with asyncio.timeout(120):
-        async with acp.spawn_agent_process(editor, sys.executable, *command, env=env, cwd=config.parent) as (
-            agent,
-            _,
-        ):
-            about = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
-            assert about.agent_info.name == "deerflow" and about.agent_capabilities.load_session
-            yield agent, editor
+    async with asyncio.timeout(120), AsyncExitStack() as stack:
+        spawned = acp.spawn_agent_process(editor, sys.executable, *command, env=env, cwd=config.parent)
+        with for_asyncio():
+            agent, _ = await stack.enter_async_context(spawned)
+        about = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        assert about.agent_info.name == "deerflow" and about.agent_capabilities.load_session
+        yield agent, editor
 
 
 async def test_a_prompt_becomes_words_plan_tool_calls_and_files(

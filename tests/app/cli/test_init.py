@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text
 from tests.app.cli.terminal_session import ENTER, TerminalSession
+from tests.support import warm_python
 from tests.support.gateway_process import COMMAND, GUARD
 
 from deerflow.config import ConfigSource, Paths, example_file
@@ -75,9 +76,7 @@ def test_every_answer_makes_a_valid_configuration(tmp_path: Path, clean_environm
 
 
 def test_without_a_terminal_or_beside_a_file_it_says_what_to_do(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*COMMAND, "init"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=GUARD
-    )
+    done = warm_python.run([*COMMAND, "init"], cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=GUARD)
     assert done.returncode == 2 and "deerflow config init" in done.stderr
     (tmp_path / "config.yaml").write_text("models: []\n")
     with TerminalSession("init", cwd=tmp_path) as session:

@@ -19,7 +19,9 @@ import pytest
 from bench.scripted_openai import Delay, Reply, ScriptedOpenAI, Text, ToolCalls
 from tests.app.cli.conftest import Ended
 from tests.app.cli.terminal_session import TerminalSession
+from tests.support import warm_python
 from tests.support.gateway_process import GUARD, GatewayProcess, until
+from tests.support.warm_python import WarmPython
 
 from deerflow_app.gateway import running_server
 from deerflow_app.remote import INTERNAL_HEADER, Address, Connection, UnreachableError
@@ -39,15 +41,11 @@ class Site:
         self.server = GatewayProcess(root, auth=True, model_url=endpoint.base_url, config=CONFIG)
 
     def run(self, *argv: str, stdin: str = "") -> Ended:
-        ended = subprocess.run(
-            [*COMMAND, *argv], cwd=self.folder, input=stdin, capture_output=True, text=True, timeout=GUARD, check=False
-        )
+        ended = warm_python.run([*COMMAND, *argv], cwd=self.folder, input=stdin, timeout=GUARD)
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
     def begin(self, *argv: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*COMMAND, *argv], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        return WarmPython([*COMMAND, *argv], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def address(self) -> Address:
         found = running_server(self.server.home)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from bench.scripted_openai import Delay, Empty, HttpError, RawToolCall, ScriptedOpenAI, Text, ToolCalls
 from tests.app.cli.conftest import Cli
+from tests.support.warm_python import WarmPython
 
 OUT = "/mnt/user-data/outputs"
 
@@ -201,7 +202,7 @@ def test_a_signal_stops_the_run_and_its_object_tells_how_to_go_on(
 ) -> None:
     endpoint.script(ToolCalls(("bash", {"description": "First", "command": "echo one"})), Delay(1000, Text("never")))
     command = [sys.executable, "-c", "from deerflow_app.cli.main import main; main()", "run", "work", "--json"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = WarmPython(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     while "● Run First" not in process.stderr.readline():
         assert process.poll() is None

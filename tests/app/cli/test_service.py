@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from tests.app.cli.conftest import Ended
+from tests.support import warm_python
 from tests.support.gateway_process import COMMAND, GUARD
 
 from deerflow_app.cli.commands import service
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(folder: Path, *line: str) -> Ended:
-    done = subprocess.run([*COMMAND, "service", *line], cwd=folder, capture_output=True, text=True, timeout=GUARD)
+    done = warm_python.run([*COMMAND, "service", *line], cwd=folder, timeout=GUARD)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.support.warm_python import WarmPython
 
 from deerflow_app.gateway import FILE_NAME, RunningServer, running_server
 from deerflow_app.gateway.server import ServerError, serve
@@ -52,7 +53,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def start_one() -> subprocess.Popen[str]:
         command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        started.append(WarmPython(command, stdout=subprocess.PIPE, text=True))
         return started[-1]
 
     yield start_one

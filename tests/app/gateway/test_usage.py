@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 from tests.app.gateway.conftest import Gateway
+from tests.support import warm_python
 from tests.support.gateway_process import COMMAND, GUARD, gateway_process
 
 from deerflow import DeerFlowClient
@@ -77,15 +77,9 @@ def test_what_a_killed_run_used_counts_once_wherever_one_looks(tmp_path: Path, m
                 report = http.get("/api/usage", params={"by": "model"}).raise_for_status().json()
                 days = http.get("/api/usage").raise_for_status().json()
                 agents = http.get("/api/usage", params={"by": "agent"}).raise_for_status().json()
-            shown = subprocess.run(
-                [*COMMAND, "usage", "--by", "model"],
-                cwd=tmp_path,
-                env=gateway.environment,
-                capture_output=True,
-                text=True,
-                timeout=GUARD,
-                check=True,
-            )
+            command = [*COMMAND, "usage", "--by", "model"]
+            shown = warm_python.run(command, cwd=tmp_path, env=gateway.environment, timeout=GUARD)
+            shown.check_returncode()
         assert ended["attempt"] == 2
         assert (ended["llm_call_count"], ended["total_input_tokens"]) == (2, 2000)
         assert ended["cost"] == pytest.approx(2 * PER_CALL)

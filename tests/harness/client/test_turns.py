@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from bench.replies import Cut, Delay, Empty, HttpError, RawToolCall, Text, ToolCalls
 from bench.scripted_openai import ScriptedOpenAI
+from tests.support.warm_python import for_asyncio
 
 from deerflow import DeerFlowClient, StreamEvent
 from deerflow.agents import RuntimeFeatures
@@ -309,7 +310,8 @@ async def test_a_turn_whose_process_died_is_resumed_and_repeats_nothing(
     endpoint.script(
         ToolCalls(_bash("echo x >> count")), ToolCalls(_bash("echo y >> count; echo begun; sleep 30")), Text("finished")
     )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES_IN_THE_SECOND_CALL)
+    with for_asyncio():
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES_IN_THE_SECOND_CALL)
     assert await process.wait() == 9
     assert (await client.athread_state("t"))["unfinished"]
     resumed = [event async for event in client.aresume("t")]
@@ -324,7 +326,8 @@ async def test_a_message_after_a_turn_whose_process_died_goes_on_with_what_was_d
     client: DeerFlowClient, endpoint: ScriptedOpenAI
 ):
     endpoint.script(ToolCalls(_bash("echo done")), ToolCalls(_bash("echo begun; sleep 30")))
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES_IN_THE_SECOND_CALL)
+    with for_asyncio():
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES_IN_THE_SECOND_CALL)
     assert await process.wait() == 9
     endpoint.script(Text("something else"))
     events = await _turn(client, "do something else")

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from tests.harness.runs.scale_worker import TABLES
 from tests.harness.tasks.queue_house import Rows
+from tests.support.warm_python import for_asyncio
 
 from deerflow.events.notify import Notifier
 from deerflow.runs.postgres_queue import LOOK, PostgresQueue
@@ -37,9 +38,10 @@ class Fleet:
     async def add(self, *names: str, concurrency: int = 10) -> None:
         script = Path(__file__).with_name("scale_worker.py")
         for name in names:
-            self._processes[name] = await asyncio.create_subprocess_exec(
-                sys.executable, script, self._url, name, str(concurrency), stdout=asyncio.subprocess.PIPE
-            )
+            with for_asyncio():
+                self._processes[name] = await asyncio.create_subprocess_exec(
+                    sys.executable, script, self._url, name, str(concurrency), stdout=asyncio.subprocess.PIPE
+                )
         for name in names:
             output = self._processes[name].stdout
             assert output is not None and await output.readline() == b"ready\n"

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import anthropic
 from langchain_anthropic import ChatAnthropic
+from langchain_anthropic._client_utils import _AsyncHttpxClientWrapper, _SyncHttpxClientWrapper
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.exceptions import ModelAPIError, ModelConnectionError
 from langchain_core.language_models import LanguageModelInput
@@ -29,6 +30,7 @@ from deerflow.models.dialects import NO_ID, call_id, legal_name
 from deerflow.models.failures import body_of, model_error
 from deerflow.models.messages import is_reminder
 from deerflow.models.resilience import RetriedStreams
+from deerflow.models.tls import provider_tls
 
 PLACEHOLDER_KEY = "your-anthropic-api-key"
 OAUTH_BETAS = ("oauth-2025-04-20", "interleaved-thinking-2025-05-14")
@@ -102,6 +104,19 @@ class ClaudeChatModel(RetriedStreams, ChatAnthropic):
             params.pop("api_key", None)
             params["auth_token"] = self.auth_token.get_secret_value()
         return params
+
+    @cached_property
+    def _client(self) -> anthropic.Client:
+        return anthropic.Client(**self._client_params, http_client=_SyncHttpxClientWrapper(**self._http_params))
+
+    @cached_property
+    def _async_client(self) -> anthropic.AsyncClient:
+        return anthropic.AsyncClient(**self._client_params, http_client=_AsyncHttpxClientWrapper(**self._http_params))
+
+    @property
+    def _http_params(self) -> dict[str, Any]:
+        given = {"timeout": self._client_params.get("timeout"), "proxy": self.anthropic_proxy}
+        return {"verify": provider_tls(), **{name: value for name, value in given.items() if value is not None}}
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
@@ -36,6 +37,13 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding
 from langchain_core.tools import BaseTool
 from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models._client_utils import (
+    _DEFAULT_CONNECTION_LIMITS,
+    _AsyncHttpxClientWrapper,
+    _default_socket_options,
+    _proxy_env_detected,
+    _SyncHttpxClientWrapper,
+)
 from langchain_openai.chat_models.base import (
     OpenAIContextOverflowError,
     _handle_openai_api_error,
@@ -63,6 +71,7 @@ from deerflow.models.dialects import (
 from deerflow.models.failures import keeping
 from deerflow.models.openai_chunks import aread_chunks, readable
 from deerflow.models.thoughts import REASONED_BY, separate, settle_thoughts
+from deerflow.models.tls import provider_tls
 
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI as _Model
@@ -80,6 +89,8 @@ WHOLE_ANSWER = httpx2.Timeout(600.0, connect=30.0)
 CHUNK_TIMEOUT = 120.0
 """Seconds without a chunk in a stream that is kept open with comments; LangChain's own default."""
 PARAMETERS = frozenset(inspect.signature(Completions.create).parameters) - {"self"}
+OWN_CLIENTS = frozenset({"http_client", "http_async_client", "http_socket_options", "openai_proxy"})
+"""Settings that say how to connect."""
 _LONG_FRAGMENT = 256
 """Characters of arguments in one chunk."""
 RETURNED_FORMS = ("reasoning_details", "reasoning", "reasoning_content")
@@ -123,6 +134,8 @@ class OpenAIWire(_Model):
             values = {**values, "timeout": SILENCE if given is None else httpx2.Timeout(given)}
             if given is not None:  # who waits longer for a byte waits longer for a chunk, too
                 values.setdefault("stream_chunk_timeout", max(given, CHUNK_TIMEOUT))
+        if not values.keys() & OWN_CLIENTS and not os.environ.get("OPENAI_PROXY"):
+            values = {**values, **_http_clients()}
         return values
 
     def unknown_settings(self) -> list[str]:
@@ -418,6 +431,19 @@ class OpenAIWire(_Model):
 
 class OpenAIChatModel(OpenAIWire, ChatOpenAI):
     """``ChatOpenAI`` with the same fields and answers, at a fraction of its cost per call."""
+
+
+def _http_clients() -> dict[str, Any]:
+    """Return the clients that ``ChatOpenAI`` would make: kept alive by the kernel, or through the proxy of the machine."""
+    verify, options = provider_tls(), () if _proxy_env_detected() else _default_socket_options()
+    kept: dict[str, Any] = {"verify": verify, "socket_options": options, "limits": _DEFAULT_CONNECTION_LIMITS}
+    sync: dict[str, Any] = {"transport": httpx2.HTTPTransport(**kept)} if options else {"verify": verify}
+    asynchronous: dict[str, Any] = {"transport": httpx2.AsyncHTTPTransport(**kept)} if options else {"verify": verify}
+    return {
+        "http_client": _SyncHttpxClientWrapper(**sync),
+        "http_async_client": _AsyncHttpxClientWrapper(**asynchronous),
+        "http_socket_options": (),  # else it would warn that ours hide a proxy
+    }
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.harness.features.channels.platform_double import FAST, Platform, inbox_rows, judged, until
+from tests.support.warm_python import for_asyncio
 
 from deerflow.features.channels import leases
 from deerflow.storage.database import Database
@@ -28,7 +29,8 @@ class Workers:
         self.alive: list[asyncio.subprocess.Process] = []
 
     async def start(self) -> asyncio.subprocess.Process:
-        made = await asyncio.create_subprocess_exec(*self._arguments)
+        with for_asyncio():
+            made = await asyncio.create_subprocess_exec(*self._arguments)
         self.alive.append(made)
         return made
 

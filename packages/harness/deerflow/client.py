@@ -22,25 +22,28 @@ from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
-from deerflow.features.memory.store import fact_json
+from deerflow.features.memory.store import fact_view
+from deerflow.features.memory.view import FactView, MemoryDocument, MemorySettings, MemoryStatus
 from deerflow.features.offers import harness_of
 from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
-from deerflow.files.uploads import LocalUploads, upload_entry
+from deerflow.files.uploads import DeletedUpload, LocalUploads, upload_entry
 from deerflow.harness import Harness
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import AgentProvider
 from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
 from deerflow.runtime import Runtime
 from deerflow.skills.service import skill_source
-from deerflow.storage.approvals import ApprovalRepository
+from deerflow.storage.approvals import ApprovalRepository, GrantView, grant_view
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import Thread, ThreadRepository
 from deerflow.threads.checkpoint import compact, config_of, is_unfinished
+from deerflow.threads.view import SubagentTask
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
 from deerflow.uploads import Upload
 
@@ -353,7 +356,7 @@ class DeerFlowClient:
 
     async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
         """``{thread_list: [{thread_id, created_at, updated_at, latest_checkpoint_id, title}]}``, the last used first."""
-        found, _ = await self._runtime.threads.repository.search(LOCAL_PRINCIPAL, limit=limit)
+        found, _ = await self._runtime.threads.repository.search(LOCAL_PRINCIPAL, page=ListPage(limit))
         return {"thread_list": [await self._thread_entry(thread) for thread in found]}
 
     async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
@@ -429,8 +432,8 @@ class DeerFlowClient:
         except (ConflictError, NotFoundError):
             return False
 
-    async def atasks(self, thread_id: str) -> list[dict[str, Any]]:
-        """The thread's subagents, in the order of their calls: ``[{task_id, description, status, text, files, tokens, …}]``."""
+    async def atasks(self, thread_id: str) -> list[SubagentTask]:
+        """The thread's subagents, in the order of their calls."""
         try:
             return await self._runtime.threads.transcript.tasks(LOCAL_PRINCIPAL, thread_id)
         except NotFoundError:
@@ -444,10 +447,9 @@ class DeerFlowClient:
         """Ask for the end of one subagent; the agent goes on. Raises NotFoundError, and ConflictError if it has ended."""
         await self._runtime.runs.stop_task(LOCAL_PRINCIPAL, thread_id, task_id)
 
-    async def agrants(self) -> list[dict[str, Any]]:
-        """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, digest, destination, created_at}]``, newest first."""
-        found = await ApprovalRepository(self._database).grants(LOCAL_PRINCIPAL)
-        return [{name: value for name, value in asdict(grant).items() if name != "user_id"} for grant in found]
+    async def agrants(self) -> list[GrantView]:
+        """Return what was approved for longer than one call, newest first."""
+        return [grant_view(grant) for grant in await ApprovalRepository(self._database).grants(LOCAL_PRINCIPAL)]
 
     async def arevoke_grant(self, grant_id: str) -> None:
         """Raises NotFoundError."""
@@ -476,10 +478,9 @@ class DeerFlowClient:
         files = [{**upload_entry(thread_id, upload), **states.get(upload.filename, {})} for upload in uploads]
         return {"files": files, "count": len(files)}
 
-    async def adelete_upload(self, thread_id: str, filename: str) -> dict[str, Any]:
+    async def adelete_upload(self, thread_id: str, filename: str) -> DeletedUpload:
         """Raises FileNotFoundError, or PathTraversalError for a name that leads elsewhere."""
-        await self._files.delete(thread_id, filename)
-        return {"success": True, "message": f"Deleted {filename}"}
+        return await self._files.delete(thread_id, filename)
 
     async def aget_artifact(self, thread_id: str, path: str) -> tuple[bytes, str]:
         """Content and MIME type of a file of the thread, by its virtual path.
@@ -572,20 +573,20 @@ class DeerFlowClient:
 
     # memory ---------------------------------------------------------------------------------------------------------
 
-    async def aget_memory(self) -> dict[str, Any]:
-        """What is remembered, of the client's agent: ``{version, lastUpdated, user, history, facts}``."""
+    async def aget_memory(self) -> MemoryDocument:
+        """Return what is remembered, of the client's agent."""
         return await self._runtime.memory.document(LOCAL_PRINCIPAL, self._options.agent_name)
 
-    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> dict[str, Any]:
+    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> MemoryDocument:
         """Replace what is remembered by what was exported."""
         return await self._runtime.memory.replace(LOCAL_PRINCIPAL, memory_data, self._options.agent_name)
 
-    async def aclear_memory(self) -> dict[str, Any]:
+    async def aclear_memory(self) -> MemoryDocument:
         return await self.aimport_memory({})
 
     async def acreate_memory_fact(
         self, content: str, category: str = "context", confidence: float = 0.5
-    ) -> dict[str, Any]:
+    ) -> MemoryDocument:
         """Raises InvalidRequestError: no content, or a confidence outside of 0 to 1."""
         await self._runtime.memory.add(LOCAL_PRINCIPAL, content, category, confidence, self._options.agent_name)
         return await self.aget_memory()
@@ -596,37 +597,36 @@ class DeerFlowClient:
         content: str | None = None,
         category: str | None = None,
         confidence: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> MemoryDocument:
         """What is left out stays. Raises NotFoundError, or InvalidRequestError."""
         changes = {"content": content, "category": category, "confidence": confidence}
         await self._runtime.memory.change(LOCAL_PRINCIPAL, fact_id, self._options.agent_name, **changes)
         return await self.aget_memory()
 
-    async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
+    async def adelete_memory_fact(self, fact_id: str) -> MemoryDocument:
         """It can be restored for 30 days. Raises NotFoundError."""
         await self._runtime.memory.forget(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
-    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
+    async def aconfirm_memory_fact(self, fact_id: str) -> MemoryDocument:
         """Let a fact count that is not confirmed. Raises NotFoundError."""
         await self._runtime.memory.confirm(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
-    async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
+    async def aundo_memory_fact(self, fact_id: str) -> MemoryDocument:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
         await self._runtime.memory.undo(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
-    async def asearch_memory(self, query: str) -> list[dict[str, Any]]:
+    async def asearch_memory(self, query: str) -> list[FactView]:
         """Facts that have words of ``query``, the best first."""
         found = await self._runtime.memory.search(LOCAL_PRINCIPAL, query, self._options.agent_name)
-        return [fact_json(fact) for fact in found]
+        return [fact_view(fact) for fact in found]
 
-    async def aget_memory_config(self) -> dict[str, Any]:
+    async def aget_memory_config(self) -> MemorySettings:
         return await self._runtime.memory.settings()
 
-    async def aget_memory_status(self) -> dict[str, Any]:
-        """``{config, data}``."""
+    async def aget_memory_status(self) -> MemoryStatus:
         return {"config": await self.aget_memory_config(), "data": await self.aget_memory()}
 
     async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:

@@ -6,7 +6,7 @@ import { http, request } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { sameUrl, type Source } from "./citations";
 
-type Page = components["schemas"]["Page"];
+type Page = components["schemas"]["ReadPage"];
 
 /** What the thread keeps of the web, as its agents read it. */
 export const pagesQuery = (threadId: string) =>

@@ -3,9 +3,9 @@ import type { Site } from "@/lib/api";
 import { http } from "@/lib/http";
 
 type Schemas = components["schemas"];
-export type ModelTest = Schemas["ModelTest"];
+export type ModelTest = Schemas["Check"];
 export type SystemInfo = Schemas["SystemInfo"];
-export type Sandbox = Schemas["Sandbox"];
+export type Sandbox = Schemas["SandboxInfo"];
 export type Token = Schemas["Token"];
 export type Scope = Token["scopes"][number];
 export type Person = Schemas["UserRecord"];
@@ -41,7 +41,7 @@ export const createToken = (body: { name: string; scopes: Scope[]; expires_in_da
   http.post<Schemas["CreatedToken"]>("/api/v1/auth/tokens", body);
 export const revokeToken = (id: string) => http.delete(`/api/v1/auth/tokens/${encodeURIComponent(id)}`);
 
-export type Grant = Schemas["Grant"];
+export type Grant = Schemas["GrantView"];
 export const grants = async () => (await http.get<Schemas["Grants"]>("/api/approvals/grants")).grants;
 /** Titles of threads, by id; those that have none, or are gone, are left out. */
 export async function titlesOf(ids: readonly string[]): Promise<Record<string, string>> {

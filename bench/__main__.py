@@ -17,7 +17,18 @@ from bench.endpoint_process import EndpointProcess
 from bench.figures import Figure, table
 from bench.worker import Options, run
 
-FAMILIES = ("cpu", "latency", "http", "served", "long_thread", "sandbox", "imports", "knowledge", "tool_servers")
+FAMILIES = (
+    "cpu",
+    "latency",
+    "http",
+    "served",
+    "long_thread",
+    "sandbox",
+    "imports",
+    "knowledge",
+    "tool_servers",
+    "message_path",
+)
 RESULTS = Path("bench/results")
 
 

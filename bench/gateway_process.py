@@ -52,6 +52,7 @@ class GatewayProcess:
         data: an empty directory: home, data directory and working directory of the gateway.
         probe: let :mod:`bench.gateway_probe` watch the event loop from within.
         profile: where the probe writes a cProfile of the event loop's thread.
+        calls: where :mod:`bench.call_trace` writes the functions that a message passes.
         config: what stands in its ``config.yaml`` besides.
         auth: ask who is there.
     """
@@ -63,12 +64,15 @@ class GatewayProcess:
         *,
         probe: bool = False,
         profile: str | None = None,
+        calls: Path | None = None,
         config: str = "",
         auth: bool = False,
     ) -> None:
         self._base_url = base_url
         self._data = data
-        self._module = "bench.gateway_probe" if probe or profile else "deerflow_app.cli.main"
+        watched = "bench.gateway_probe" if probe or profile else "deerflow_app.cli.main"
+        self._module = "bench.call_trace" if calls is not None else watched
+        self._calls = calls
         self._profile = profile
         self._config = "sandbox: {tool_image: {enabled: false}}\n" + config
         self._command = SERVE if auth else (*SERVE, "--no-auth")
@@ -91,6 +95,7 @@ class GatewayProcess:
             "OPENAI_BASE_URL": self._base_url,
             "BENCH_LAGS": str(self._lags),
             "BENCH_PROFILE": self._profile or "",
+            "BENCH_CALLS": str(self._calls or ""),
         }
         began = time.perf_counter()
         with self._log.open("w") as log:
@@ -155,6 +160,10 @@ class GatewayProcess:
         """Begin to profile, or stop and write the profile."""
         if self._profile:
             self._running().send_signal(signal.SIGUSR2)
+
+    def trace(self) -> None:
+        """Note what the next message passes."""
+        self._running().send_signal(signal.SIGUSR2)
 
     def _running(self) -> psutil.Process:
         assert self._seen is not None

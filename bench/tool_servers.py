@@ -20,6 +20,7 @@ from bench.figures import Figure, above_floor
 from bench.worker import Options
 from deerflow.config import ConfigSource, Paths
 from deerflow.context.run_options import RunOptions
+from deerflow.features.mcp.offer import ServersForRun
 from deerflow.identity import LOCAL_PRINCIPAL
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
@@ -90,12 +91,18 @@ async def _first_turn(options: Options, data: Path, servers: dict[str, Any]) -> 
     turn = time.perf_counter() - began
     expected = sum(TOOLS for name in servers if name.startswith("live"))
     async with asyncio.timeout(60):
-        while len((await runtime.agent_provider.connected()).mcp_tools) < expected:
+        while await _count(runtime) < expected:
             await asyncio.sleep(0.01)
     ready = time.perf_counter() - began
     table = await runtime.agent_provider.context_table(LOCAL_PRINCIPAL, {}, RunOptions())
     await runtime.aclose()
     return {"turn": turn, "ready": ready, "tokens": table["system"] + table["tools"]}
+
+
+async def _count(runtime: Runtime) -> int:
+    """Return the number of tools of servers that are up."""
+    supplies = await runtime.agent_provider.harness.supplies(LOCAL_PRINCIPAL, RunOptions())
+    return sum(len(one.tools) for one in supplies if isinstance(one, ServersForRun))
 
 
 def _entry(port: int) -> dict[str, str]:

@@ -16,15 +16,19 @@ from tests.support.steps import steps
 from deerflow.agents.middlewares.tool_error_handling_middleware import _INVOCATION_ERROR, structure
 from deerflow.agents.receipts import claims_of, work_in
 from deerflow.agents.transcript import shortened
-from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.env import read_dotenv, resolve
+from deerflow.features.guardrails.uploads_at_risk import destroys_uploads
 from deerflow.features.mcp.service import _FLAG, _without_values
+from deerflow.features.mcp.wire import mended
 from deerflow.features.memory.dates import resolved
 from deerflow.features.memory.extraction import Excerpt, learned
 from deerflow.features.memory.own_words import quoted
+from deerflow.features.skills.parser import InvalidSkillError, Skill, front_matter
+from deerflow.features.skills.parser import parse as parse_skill
+from deerflow.features.skills.scan import scan_text
+from deerflow.features.skills.tools import runs_script_of, script_call
 from deerflow.features.suggestions import read_suggestions
 from deerflow.features.titles.job import tidy_title
-from deerflow.mcp.wire import mended
 from deerflow.models import demo
 from deerflow.models.failures import READ_LIMIT, ErrorKind, classify
 from deerflow.models.mindie_provider import FENCED, NUMBER, TAG
@@ -32,14 +36,10 @@ from deerflow.models.thoughts import without_thoughts
 from deerflow.sandbox.files.tree import GlobPattern
 from deerflow.security.addresses import normal_host
 from deerflow.security.door import harmless
-from deerflow.skills.parser import InvalidSkillError, Skill, front_matter
-from deerflow.skills.parser import parse as parse_skill
-from deerflow.skills.scan import scan_text
 from deerflow.storage.search import _WORD
 from deerflow.storage.tables import utc_now
 from deerflow.tools.runners import invocation
 from deerflow.tools.shell import _UNRESOLVED as network_pattern
-from deerflow.tools.skills import runs_script_of, script_call
 from deerflow.uploads import extract_outline
 from deerflow_app.channels.adapters.discord_messages import events
 from deerflow_app.channels.adapters.github import GitHub

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from deerflow.config import AppConfig
+from deerflow.context.run_options import RunOptions
 from deerflow.identity import Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from datetime import datetime
+    from pathlib import Path
 
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.messages import BaseMessage
@@ -21,10 +24,46 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from sqlalchemy import Connection
 
+    from deerflow.sandbox.interface import SandboxProvider
     from deerflow.storage.database import Database
     from deerflow.storage.runs import Run
 
 logger = logging.getLogger(__name__)
+
+
+SupplyT = TypeVar("SupplyT", bound="Supply")
+
+
+class Supply(Protocol):
+    """The part of an :class:`Offer` that depends on the person, or on what is up now. Tools find it by its type: ``context.of``."""
+
+    @property
+    def id(self) -> Hashable:
+        """Equal for supplies that make equal agents."""
+        ...
+
+    @property
+    def mounts(self) -> Mapping[str, Path]:
+        """Folders of the host by where the agent's sandbox has them, read-only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgent:
+    """An agent that a person is about to use.
+
+    Args:
+        sandbox_provider: for programs that the host must not run itself.
+        acts: it does more than read a thread.
+        waits: it waits for servers that are just starting.
+    """
+
+    config: AppConfig
+    sandbox_provider: SandboxProvider
+    principal: Principal
+    options: RunOptions
+    acts: bool = True
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +71,35 @@ class AgentSpec:
     """An agent that is put together.
 
     Args:
+        options: the choices of the run's caller; a subagent has those of its lead.
+        supplies: by their types.
         is_subagent: it works for another agent, and talks to no person.
         is_kept: its threads are kept: what it learns can outlive them.
         is_small: its model has a small window, and reads of no tool that it can do without.
-        switched_off: what the person has switched off in the chat.
+        has_sandbox: it has files and commands.
+        skills: names of the only skills that a subagent gets; None: those of its lead.
+        programs: names of programs that work in its sandbox.
     """
 
     config: AppConfig
+    options: RunOptions = field(default_factory=RunOptions)
+    supplies: Mapping[type, Supply] = field(default_factory=dict[type, "Supply"])
     is_subagent: bool = False
     is_kept: bool = False
     is_small: bool = False
-    switched_off: Collection[str] = ()
+    has_sandbox: bool = True
+    skills: Collection[str] | None = None
+    programs: Collection[str] = ()
+
+    def of(self, kind: type[SupplyT]) -> SupplyT | None:
+        """Return what the offer of that supply has for this agent."""
+        found = self.supplies.get(kind)
+        return found if isinstance(found, kind) else None
+
+    @property
+    def switched_off(self) -> Collection[str]:
+        """Names of what the person has switched off in the chat."""
+        return self.options.switched_off
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +184,33 @@ class Observer(Protocol):
 
 
 class Offer:
-    """The part of a noun that agents get. Depends on the agent's specification only, so that system prompt and tools stay the same."""
+    """The part of a noun that agents get. But for its supply it depends on the agent's specification only, so that system prompt and
+    tools stay the same."""
+
+    before_files: ClassVar[bool] = False
+    """Whether its section of the system prompt stands before the one about files and commands."""
+
+    async def supply(self, asked: AskedAgent) -> Supply | None:
+        """Return what agents of this person get now; None: nothing."""
+        return None
+
+    async def called(self, asked: AskedAgent, text: str) -> Mapping[str, Any]:
+        """Return the facts to record with a person's message that calls something of this noun, e.g. by ``/name``; empty: it calls none."""
+        return {}
 
     def tools(self, agent: AgentSpec) -> Sequence[BaseTool]:
         return ()
+
+    def slots(
+        self, agent: AgentSpec, tools: Sequence[BaseTool], filled: Mapping[str, AgentMiddleware[Any, Any, Any]]
+    ) -> Mapping[str, AgentMiddleware[Any, Any, Any]]:
+        """Return middlewares for slots of the core's chain, by their names.
+
+        Args:
+            tools: all that the agent has.
+            filled: the slots that others have filled.
+        """
+        return {}
 
     def middlewares(self, agent: AgentSpec) -> Sequence[AgentMiddleware[Any, Any, Any]]:
         """Return middlewares for the agent, placed by ``@Next``/``@Prev`` or before Clarification."""
@@ -143,6 +223,9 @@ class Offer:
     def kept(self, agent: AgentSpec, tools: Collection[str]) -> str:
         """Return a sentence for the system prompt about what outlives a thread; empty: nothing does. ``tools``: names of the agent's."""
         return ""
+
+    async def aclose(self) -> None:
+        """Let go of what is open, as the process or its event loop ends."""
 
 
 class Capability:

@@ -25,6 +25,7 @@ from deerflow.events.streams.client_events import StreamEvent, TurnEvents, messa
 from deerflow.features.memory.store import fact_view
 from deerflow.features.memory.view import FactView, MemoryDocument, MemorySettings, MemoryStatus
 from deerflow.features.offers import harness_of
+from deerflow.features.skills.service import skill_source
 from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
@@ -34,7 +35,6 @@ from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import AgentProvider
 from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
 from deerflow.runtime import Runtime
-from deerflow.skills.service import skill_source
 from deerflow.storage.approvals import ApprovalRepository, GrantView, grant_view
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from deerflow.capability import Offer, Package
+from deerflow.capability import AskedAgent, Offer, Package, Supply
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import Persona, read_persona
 from deerflow.context import RunContext
@@ -19,7 +19,6 @@ from deerflow.context.machine import Machine
 from deerflow.context.run_options import RunOptions
 from deerflow.context.workspace import Workspace
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
-from deerflow.mcp.servers import McpServers
 from deerflow.models import ModelCache
 from deerflow.models.call_gate import CallGates
 from deerflow.models.circuit_breaker import CircuitBreakers
@@ -33,17 +32,13 @@ from deerflow.sandbox.policy import build_sandbox_provider, thread_policy
 from deerflow.sandbox.programs import Programs
 from deerflow.sandbox.tool_image import ToolImage
 from deerflow.security.text import inline
-from deerflow.skills.catalog import SkillCatalog, SkillSet
-from deerflow.skills.for_run import SkillsForRun
-from deerflow.skills.own import OwnSkills
 
 if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from deerflow.accounts import UserRepository
 
-
+OfferT = TypeVar("OfferT", bound=Offer)
 READY_THREADS = 100
 SHIPPED_TOOLS = Path(sys.prefix, "share/deerflow/tools")
 """Place of the tool image in the container image ``deerflow:full``."""
@@ -63,16 +58,10 @@ class Harness:
     programs: Programs
     package_hosts: PackageHosts
     models: ModelCache
-    skills: SkillCatalog
     breakers: CircuitBreakers
-    mcp: McpServers
-    mcp_tools: tuple[BaseTool, ...] = ()
-    """Of the servers that were up when the agent was asked for."""
-    mcp_unconnected: tuple[tuple[str, str], ...] = ()
-    """Name and description of those that the person has to connect first."""
+    offers: Sequence[Offer]
     gates: CallGates = field(default_factory=CallGates)
     windows: ContextWindows = field(default_factory=ContextWindows)
-    offers: Sequence[Offer] = ()
     packages: Mapping[str, Package] = field(default_factory=dict[str, Package])
     """Nouns of other packages, which ``offers`` has the offers of."""
     checkpointer: BaseCheckpointSaver[str] | None = None
@@ -86,9 +75,9 @@ class Harness:
         cls,
         config: AppConfig,
         paths: Paths,
+        offers: Sequence[Offer],
         *,
         checkpointer: BaseCheckpointSaver[str] | None = None,
-        offers: Sequence[Offer] = (),
         packages: Mapping[str, Package] = {},
     ) -> Harness:
         """Build from a snapshot. Touches no network and starts no process."""
@@ -102,12 +91,10 @@ class Harness:
             programs=Programs(provider, paths.base_dir / "sandbox" / "programs.json", _settings(config)),
             package_hosts=PackageHosts(provider, config.sandbox.package_hosts),
             models=ModelCache(),
-            skills=SkillCatalog(config, paths),
             breakers=CircuitBreakers(
                 failure_threshold=config.circuit_breaker.failure_threshold,
                 recovery_timeout=config.circuit_breaker.recovery_timeout_sec,
             ),
-            mcp=McpServers(paths.base_dir / "mcp", paths.secrets_key_file),
             offers=offers,
             packages=packages,
             checkpointer=checkpointer,
@@ -130,19 +117,33 @@ class Harness:
             converters=converters,
             programs=programs,
             package_hosts=hosts,
-            skills=SkillCatalog(config, self.paths),
             _ready=OrderedDict(),
         )
 
-    async def known_of(self, principal: Principal, options: RunOptions) -> tuple[SkillSet, Persona]:
-        """The skills that an agent of this person may use now, and what the person has written for it."""
+    def of(self, kind: type[OfferT]) -> OfferT:
+        """Return the offer of this class. Raises KeyError: this harness was built without it."""
+        for offer in self.offers:
+            if isinstance(offer, kind):
+                return offer
+        raise KeyError(kind.__name__)
 
-        def read() -> tuple[SkillSet, Persona]:
-            skills, persona = self.skills.load(principal.user_id), read_persona(self.paths, principal.user_id)
-            soul = options.agent.soul if options.agent is not None else persona.soul
-            return skills.only(options.available_skills), persona._replace(soul=soul)
+    async def supplies(
+        self, principal: Principal, options: RunOptions, *, acts: bool = True, waits: bool = False
+    ) -> tuple[Supply, ...]:
+        """Return what nouns have for an agent of this person now. Arguments as of :class:`AskedAgent`."""
+        asked = AskedAgent(self.config, self.sandbox_provider, principal, options, acts, waits)
+        found = [await offer.supply(asked) for offer in self.offers]
+        return tuple(supply for supply in found if supply is not None)
 
-        return await asyncio.to_thread(read)
+    async def called(self, principal: Principal, options: RunOptions, text: str) -> dict[str, Any]:
+        """Return the facts to record with a person's message that calls something of a noun, see :meth:`Offer.called`."""
+        asked = AskedAgent(self.config, self.sandbox_provider, principal, options)
+        return {key: fact for offer in self.offers for key, fact in (await offer.called(asked, text)).items()}
+
+    async def persona(self, principal: Principal, options: RunOptions) -> Persona:
+        """Return what the person has written for the agent."""
+        persona = await asyncio.to_thread(read_persona, self.paths, principal.user_id)
+        return persona._replace(soul=options.agent.soul) if options.agent is not None else persona
 
     async def run_context(
         self,
@@ -151,33 +152,26 @@ class Harness:
         *,
         run_id: str = "",
         principal: Principal = LOCAL_PRINCIPAL,
-        skills: SkillSet | None = None,
+        supplies: Sequence[Supply] | None = None,
     ) -> RunContext:
         """Return the context of one run: its thread's directories made, its sandbox policy settled.
 
         Args:
-            skills: those of :meth:`known_of`; None: they are loaded.
+            supplies: those of :meth:`supplies`; None: they are asked for, without waiting for servers.
         """
         base = await self._base(thread_id, principal)
-        if skills is None:
-            skills, _ = await self.known_of(principal, options)
+        if supplies is None:
+            supplies = await self.supplies(principal, options, acts=False)
         policy = base.machine.policy
-        shown = tuple(Mount(folder, path, read_only=True) for path, folder in skills.mounts.items())
-        usable = SkillsForRun(
-            skills,
-            OwnSkills(self.paths, principal.user_id),
-            self.paths.secrets_key_file,
-            thread_id,
-            author=options.agent_name or "agent",
-            may_suggest=self.config.skill_evolution.enabled,
-        )
+        mounts = (mount for supply in supplies for mount in supply.mounts.items())
+        shown = tuple(Mount(folder, path, read_only=True) for path, folder in mounts)
         return replace(
             base,
             run_id=run_id,
             principal=principal,
             options=options,
             machine=replace(base.machine, policy=replace(policy, mounts=policy.mounts + shown)),
-            things={SkillsForRun: usable},
+            things={type(supply): supply for supply in supplies},
         )
 
     async def _base(self, thread_id: str, principal: Principal) -> RunContext:

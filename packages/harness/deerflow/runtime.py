@@ -32,6 +32,7 @@ from deerflow.features.assistants.agents import AgentService
 from deerflow.features.assistants.service import AssistantService
 from deerflow.features.connections.service import ConnectionService
 from deerflow.features.documents.service import DocumentService
+from deerflow.features.mcp.offer import McpOffer
 from deerflow.features.mcp.service import McpService
 from deerflow.features.memory import Memory, MemoryService
 from deerflow.features.offers import all_tools, harness_of
@@ -42,6 +43,9 @@ from deerflow.features.retention import Retention, RetentionPolicy
 from deerflow.features.schedules.scheduler import Scheduler
 from deerflow.features.schedules.service import CronService
 from deerflow.features.site import SiteService
+from deerflow.features.skills.installer import MAX_ARCHIVE_BYTES
+from deerflow.features.skills.offer import SkillsOffer
+from deerflow.features.skills.service import Installed, SkillService
 from deerflow.features.store import StoreService
 from deerflow.features.suggestions import SuggestionService
 from deerflow.features.titles import Titles
@@ -54,8 +58,6 @@ from deerflow.files.artifacts import read_artifact
 from deerflow.files.content import file_requests
 from deerflow.files.versions import record_run
 from deerflow.identity import Principal
-from deerflow.mcp.connections import McpConnections
-from deerflow.mcp.pins import Pins
 from deerflow.runs.agent_provider import AgentProvider
 from deerflow.runs.attempt import AttemptServices
 from deerflow.runs.executor import Executor, RunObserver
@@ -66,11 +68,8 @@ from deerflow.runs.service import RunService
 from deerflow.runs.view import run_view
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
-from deerflow.skills.installer import MAX_ARCHIVE_BYTES
-from deerflow.skills.service import Installed, SkillService
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
 from deerflow.storage.database import Database
-from deerflow.storage.mcp import McpConnectionRepository, McpPinRepository
 from deerflow.storage.runs import Run, RunStore
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import FileThreadLock, ThreadLock
@@ -188,15 +187,16 @@ class Runtime(RunObserver):
         self.connections = ConnectionService(config_source)
         ask = self.ask = Asker(self.database, self.agent_provider.harness.models)
         outbound = Outbound(Network("internet", allow_nets=config.runs.webhook_allow_nets), "runs.webhook_allow_nets")
-        of_people = McpConnections(McpConnectionRepository(self.database), paths.secrets_key_file, outbound)
-        self.agent_provider.harness.mcp.connections = of_people
-        self.agent_provider.harness.mcp.pins = Pins(McpPinRepository(self.database))
-        self.mcp = McpService(self.agent_provider.fresh)
-        self.skills = SkillService(paths, self.agent_provider.skills, outbound, config_source.acurrent, ask)
+        harness = self.agent_provider.harness = replace(
+            self.agent_provider.harness, accounts=UserRepository(self.database)
+        )
+        servers, catalog = harness.of(McpOffer).servers, harness.of(SkillsOffer).catalog
+        servers.keep(self.database, outbound)
+        self.mcp = McpService(servers, self.agent_provider.fresh)
+        self.skills = SkillService(catalog, outbound, config_source.acurrent, ask)
         self.suggestions = SuggestionService(ask)
         tools = partial(all_tools, packages=self.packages)
         self.memory = MemoryService(self.database, paths, ask, config_source.acurrent, self.threads, tools)
-        self.agent_provider.harness = replace(self.agent_provider.harness, accounts=UserRepository(self.database))
         self.agents = AgentService(self.database, paths, config_source.acurrent, self.memory.replace)
         self.personal_data = PersonalData(self.database, paths, self.threads, self.memory, self.agents)
         stop_runs = lambda principal: self.runs.cancel_many(principal)  # noqa: E731
@@ -205,18 +205,21 @@ class Runtime(RunObserver):
         self.documents = DocumentService(self.database, config_source.acurrent, self._context_of, self._wake_jobs)
         self.reports = ReportService(self.threads.repository, self._context_of)
         self._scheduler = Scheduler(self.database, self._start_cron_run, self._wake_jobs)
-        self.capabilities = Capabilities(
+        self.capabilities = self._capabilities(config)
+        self.crons = CronService(self.database, self.assistants, self._wake_jobs, capabilities=self.capabilities)
+
+    def _capabilities(self, config: AppConfig) -> Capabilities:
+        return Capabilities(
             self.people,
             Webhooks(WebhookPolicy(config.runs.webhook_allow_nets), self._described),
             Memory(self.memory),
             self.agents,
-            Titles(TitleJob(self.database, ask, config_source.acurrent, self._title_changed)),
+            Titles(TitleJob(self.database, self.ask, self.config_source.acurrent, self._title_changed)),
             self.documents,
             self._scheduler,
             Tracing(config.origin.environ),
             packaged=[one.capability(self.database) for one in self.packages.values() if one.capability],
         )
-        self.crons = CronService(self.database, self.assistants, self._wake_jobs, capabilities=self.capabilities)
 
     def _execute_runs(self, config: AppConfig) -> None:
         """Admission and execution of runs, and their streams."""
@@ -248,8 +251,7 @@ class Runtime(RunObserver):
             executor=self.executor,
             uploads_dir=lambda user_id, thread_id: self.paths.uploads(thread_id, user_id),
             graph=self.agent_provider.reader,
-            skills=self.agent_provider.skills,
-            prompt=self.agent_provider.prompt,
+            called=self.agent_provider.called,
             config=self.config_source.acurrent,
             observer=self,
         )
@@ -274,7 +276,7 @@ class Runtime(RunObserver):
             return
         # Costs seconds of imports, which the first run need not wait for.
         self._warming_up = asyncio.create_task(asyncio.to_thread(import_module, LEAD_AGENT_MODULE))
-        self._begin(self.agent_provider.connected(), "MCP servers")
+        self._begin(self.agent_provider.warm_up(), "MCP servers")
         await self._queue.start(self.executor.execute, self.executor.interrupt, concurrency=self._limits.max_concurrent)
         if not self.database.is_postgres:  # there, the queue is the table
             for run in await self._run_store.unfinished():

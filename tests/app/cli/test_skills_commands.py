@@ -11,7 +11,7 @@ from tests.app.cli.conftest import Cli
 from tests.harness.skills.conftest import skill_text
 
 from deerflow.config import Paths
-from deerflow.skills.own import OwnSkills
+from deerflow.features.skills.own import OwnSkills
 
 pytestmark = pytest.mark.usefixtures("endpoint")
 

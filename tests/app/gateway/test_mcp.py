@@ -16,7 +16,7 @@ from tests.app.gateway.test_agents import opened  # noqa: F401 - a fixture
 from tests.harness.mcp.conftest import on_host, start
 from tests.harness.mcp.test_definitions import LISTING, tool
 
-from deerflow.storage.mcp import McpPinRepository
+from deerflow.features.mcp.rows import McpPinRepository
 
 __all__ = ["start"]
 

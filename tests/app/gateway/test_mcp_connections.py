@@ -19,6 +19,7 @@ from tests.app.gateway.test_agents import opened, said, tools_of  # noqa: F401
 from tests.harness.mcp.conftest import start  # noqa: F401
 
 from deerflow.errors import UnavailableError
+from deerflow.features.mcp.offer import McpOffer
 
 Open = Callable[..., AbstractAsyncContextManager[Gateway]]
 
@@ -140,7 +141,7 @@ async def test_an_answer_that_comes_after_ten_minutes_is_too_late(
 ) -> None:
     from datetime import timedelta
 
-    monkeypatch.setattr("deerflow.mcp.connections.LIFETIME", timedelta(0))
+    monkeypatch.setattr("deerflow.features.mcp.connections.LIFETIME", timedelta(0))
     async with opened() as gateway:
         late = await gateway.user.get(await allow(await begin(gateway.user), "ada"))
         assert late.status_code == 422 and "ten minutes" in late.text
@@ -164,7 +165,7 @@ async def test_tokens_that_expire_are_refreshed_once_whoever_needs_them(
         await connect(gateway.user, "ada")
         await asyncio.sleep(1)
         await change(server, lifetime=3600)
-        connections = gateway.runtime.agent_provider.harness.mcp.connections
+        connections = gateway.runtime.agent_provider.harness.of(McpOffer).servers.connections
         entry = (await gateway.runtime.agent_provider.fresh()).config.extensions.mcp_servers["tickets"]
         user = (await gateway.user.get("/api/v1/auth/me")).json()["id"]
         headers = await asyncio.gather(*(connections.header(user, "tickets", entry) for _ in range(8)))
@@ -180,10 +181,10 @@ async def test_a_connection_that_is_allowed_no_more_is_needed_again(opened: Open
         await connect(gateway.user, "ada")
         assert (await seen(gateway.user))["state"] == "ready"
         await change(server, access={}, refreshing={})
-        connections = gateway.runtime.agent_provider.harness.mcp.connections
+        connections = gateway.runtime.agent_provider.harness.of(McpOffer).servers.connections
         entry = (await gateway.runtime.agent_provider.fresh()).config.extensions.mcp_servers["tickets"]
         user = (await gateway.user.get("/api/v1/auth/me")).json()["id"]
-        from deerflow.mcp.connections import NotConnectedError
+        from deerflow.features.mcp.connections import NotConnectedError
 
         used = await connections.header(user, "tickets", entry)
         with pytest.raises(NotConnectedError):

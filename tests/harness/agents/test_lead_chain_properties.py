@@ -13,17 +13,17 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from tests.support.unpaired_calls import unpaired_calls
 
-from deerflow.agents.agent_parts import slots_of
-from deerflow.agents.factory import in_order
+from deerflow.agents.agent_parts import AgentParts
 from deerflow.agents.middlewares.base import FusedMiddleware, fuse
 from deerflow.agents.middlewares.view_image_middleware import MAX_IMAGES, images_of_old_turns
 from deerflow.agents.thread_state import merge_messages
 from deerflow.agents.transcript import Transcript
 from deerflow.config import AppConfig, ModelConfig, Paths
+from deerflow.config.agents import NO_PERSONA
 from deerflow.context.run_options import RunOptions
-from deerflow.harness import Harness
+from deerflow.features.offers import harness_of
 
-ENTRY = ModelConfig(name="m", use="langchain_openai:ChatOpenAI", model="m", supports_vision=True)
+ENTRY = ModelConfig(name="m", use="langchain_openai:ChatOpenAI", model="m", supports_vision=True, api_key="k")
 FACTS = {"facts": {"date": "2026-01-02, Friday", "files": [{"filename": "a<b>.csv", "size": 3}]}}
 ERROR = {"error": {"kind": "auth", "message": "no"}}
 IMAGE = {"image": {"path": "/mnt/user-data/workspace/a.png", "mime_type": "image/png", "stored": "/x.png"}}
@@ -31,8 +31,9 @@ IMAGE = {"image": {"path": "/mnt/user-data/workspace/a.png", "mime_type": "image
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    harness = Harness.build(AppConfig(models=(ENTRY,)), Paths(tmp_path_factory.mktemp("data")))
-    (fused,) = fuse(in_order(slots_of(harness, ENTRY, RunOptions(is_plan_mode=True))))
+    paths = Paths(tmp_path_factory.mktemp("data"))
+    harness = harness_of(AppConfig(models=(ENTRY,)), paths, None)
+    (fused,) = fuse(AgentParts(harness, RunOptions(is_plan_mode=True), (), NO_PERSONA, None, ()).chain)
     yield fused
     asyncio.run(harness.sandbox_provider.shutdown())
 

@@ -18,8 +18,11 @@ from deerflow.capability import AgentSpec
 from deerflow.config import AppConfig, Paths, load_config
 from deerflow.features.memory.offer import MemoryOffer
 from deerflow.features.offers import all_tools
+from deerflow.features.skills.catalog import SkillCatalog
+from deerflow.features.skills.for_run import SkillsForRun
+from deerflow.features.skills.offer import SkillsOffer
+from deerflow.features.skills.own import OwnSkills
 from deerflow.sandbox.tool_image import PACKAGED_REQUIREMENTS
-from deerflow.skills.catalog import SkillCatalog
 from deerflow.tools import OWN_NAMES, get_available_tools
 
 BYTES_PER_TOKEN = 3.3
@@ -74,8 +77,8 @@ def test_prompt_and_schemas_are_the_same_bytes_in_every_process(clean_environmen
 def test_a_default_agent_with_the_shipped_skills_stays_within_16_kb(tmp_path: Path):
     """Without a plan, as it is sent: skills that need a network or a key are not listed where there is none."""
     tools = all_tools(_config())
-    skills = SkillCatalog(_config(), Paths(tmp_path)).load("u").working([tool.name for tool in tools])
-    prompt = apply_prompt_template(skills=skills.prompt, packages=True, kept=KEPT, programs=("git", "node"))
+    skills = SkillCatalog(Paths(tmp_path)).load(_config(), "u").working([tool.name for tool in tools])
+    prompt = apply_prompt_template(early=[skills.prompt], packages=True, kept=KEPT, programs=("git", "node"))
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert "public/pdf:" in prompt and "image-generation" not in prompt
     assert len((prompt + schemas).encode()) <= 16 * 1024
@@ -85,10 +88,10 @@ def test_a_default_agent_with_a_small_window_stays_within_10_kb(tmp_path: Path):
     tools = all_tools(_config(), small=True)
     names = {tool.name for tool in tools}
     assert {"bash", "read_file", "write_file", "str_replace", "web_search", "present_files"} <= names
-    skills = SkillCatalog(_config(), Paths(tmp_path)).load("u").working(names)
+    skills = SkillCatalog(Paths(tmp_path)).load(_config(), "u").working(names)
     brief = replace(skills, brief=True)
     prompt = apply_prompt_template(
-        skills=brief.prompt, packages=True, kept=KEPT, programs=("git", "node"), tools=names, brief=True
+        early=[brief.prompt], packages=True, kept=KEPT, programs=("git", "node"), tools=names, brief=True
     )
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     assert all(f"- public/{name}: " in prompt for name in skills.enabled), "each in one line"
@@ -114,9 +117,13 @@ FEW = {
 
 @pytest.mark.parametrize("tools", FEW.values(), ids=FEW)
 @pytest.mark.parametrize("role", ["", "You review."])
-def test_the_prompt_names_only_tools_that_are_there(tools: list[str], role: str):
-    kept = MemoryOffer().kept(AgentSpec(AppConfig(), is_kept=True), tools)
-    prompt = apply_prompt_template(tools=tools, role=role, kept=kept, skills="<skill_system>read_file</skill_system>")
+def test_the_prompt_names_only_tools_that_are_there(tools: list[str], role: str, tmp_path: Path):
+    catalog = SkillCatalog(Paths(tmp_path))
+    usable = catalog.load(_config(), "u")
+    skills = SkillsForRun(usable, OwnSkills(catalog.paths, "u"), catalog.paths.secrets_key_file)
+    spec = AgentSpec(AppConfig(), is_kept=True, supplies={SkillsForRun: skills})
+    kept, early = MemoryOffer().kept(spec, tools), SkillsOffer(catalog).prompt(spec, tools)
+    prompt = apply_prompt_template(tools=tools, role=role, kept=kept, early=[early])
     named = {name for name in OWN_NAMES - {"task"} if re.search(rf"\b{name}\b", prompt)}
     if "bash" in tools:  # skills can be read with either
         named -= {"read_file"}

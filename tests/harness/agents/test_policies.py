@@ -18,9 +18,9 @@ from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.provenance import sources_in
 from deerflow.client import DeerFlowClient
 from deerflow.config import AppConfig
+from deerflow.features.assistants.tools import setup_agent_tool, update_agent_tool
 from deerflow.features.offers import all_tools
 from deerflow.storage.provenance import Source
-from deerflow.tools.agents import setup_agent_tool, update_agent_tool
 
 WORDS = (
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.agents.uploads_at_risk import destroys_uploads
+from deerflow.features.guardrails.uploads_at_risk import destroys_uploads
 
 UPLOADS = "/mnt/user-data/uploads"
 

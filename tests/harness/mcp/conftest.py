@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deerflow.config import AppConfig, Paths
-from deerflow.mcp.servers import McpServers
+from deerflow.features.mcp.servers import McpServers
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.policy import build_sandbox_provider
 
@@ -58,7 +58,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr("deerflow.mcp.servers.FIRST_SECONDS", 60.0)  # a busy machine starts Python in 10
+    monkeypatch.setattr("deerflow.features.mcp.servers.FIRST_SECONDS", 60.0)  # a busy machine starts Python in 10
     made = await asyncio.to_thread(World, tmp_path)
     yield made
     await made.servers.aclose()

@@ -12,10 +12,10 @@ import pytest
 from tests.harness.mcp.conftest import World, on_host
 
 from deerflow.errors import ConflictError
-from deerflow.mcp.definitions import digest, names_of, source_of
-from deerflow.mcp.pins import Pins
+from deerflow.features.mcp.definitions import digest, names_of, source_of
+from deerflow.features.mcp.pins import Pins
+from deerflow.features.mcp.rows import MOST_WAITING, McpPin, McpPinRepository, with_listed
 from deerflow.storage.database import Database
-from deerflow.storage.mcp import MOST_WAITING, McpPin, McpPinRepository, with_listed
 from deerflow.storage.tables import utc_now
 from deerflow.tools import OWN_NAMES
 from deerflow.tools.origin import DESTINATION, DIGEST, POLICY, SERVER, TRUSTED

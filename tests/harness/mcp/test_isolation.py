@@ -71,9 +71,9 @@ async def test_a_machine_without_a_sandbox_refuses_programs_and_says_what_to_do(
 async def test_a_server_that_asks_for_it_works_on_the_files_of_each_thread(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deerflow.mcp.servers.MAX_THREADS", 1)
+    monkeypatch.setattr("deerflow.features.mcp.servers.MAX_THREADS", 1)
     tools = await world.tools({"s": in_sandbox(thread_files=True, env={"SECRET": "s3cret"})})
-    harness = await asyncio.to_thread(Harness.build, config_of({}), Paths(tmp_path))
+    harness = await asyncio.to_thread(Harness.build, config_of({}), Paths(tmp_path), ())
     harness = replace(harness, sandbox_provider=world.provider)
     said: list[str] = []
     for thread in ("t1", "t2", "t2", "t1"):
@@ -94,7 +94,7 @@ async def test_a_server_that_asks_for_it_works_on_the_files_of_each_thread(
 
 async def test_a_server_that_asks_where_it_may_work_gets_the_workspace(world: World, tmp_path: Path) -> None:
     tools = await world.tools({"s": in_sandbox(program="odd_server.py", thread_files=True)})
-    harness = await asyncio.to_thread(Harness.build, config_of({}), Paths(tmp_path))
+    harness = await asyncio.to_thread(Harness.build, config_of({}), Paths(tmp_path), ())
     context = await replace(harness, sandbox_provider=world.provider).run_context("t1", RunOptions())
     said = (await tools["s_roots"].coroutine(SimpleNamespace(context=context, tool_call_id="c1"))).content
     assert "file:///mnt/user-data/workspace" in said

@@ -13,7 +13,7 @@ from tests.harness.mcp.conftest import World
 
 from deerflow.config.env import MissingEnv
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp.servers import McpServers
+from deerflow.features.mcp.servers import McpServers
 
 
 def entry(url: str, **oauth: Any) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from tests.harness.mcp.test_turns_with_servers import client_of, file, result  #
 
 from deerflow.config import AppConfig, Paths
 from deerflow.context.run_options import RunOptions
+from deerflow.features.mcp.questions import is_web_address
+from deerflow.features.mcp.wire import ResponseLines
 from deerflow.harness import Harness
-from deerflow.mcp.questions import is_web_address
-from deerflow.mcp.wire import ResponseLines
 
 STDIO: dict[str, Any] = {"command": sys.executable, "args": [odd_server.__file__], "isolation": "host"}
 
@@ -83,7 +83,7 @@ SHOWN = {
 async def test_a_refusal_over_http_is_shown_with_its_status_and_body(
     world: World, odd_http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deerflow.mcp.server.FIRST_RETRY", 0.01)
+    monkeypatch.setattr("deerflow.features.mcp.server.FIRST_RETRY", 0.01)
     names = {f"{kind}{path}": (kind, path) for kind in ("http", "sse") for path in SHOWN}
     await world.tools({name: {"type": kind, "url": odd_http + path} for name, (kind, path) in names.items()})
 
@@ -112,7 +112,7 @@ async def test_a_call_that_is_refused_over_http_says_why(world: World, odd_http:
 async def test_files_in_a_result_are_files_of_the_thread(world: World, tmp_path: Path) -> None:
     tools = await world.tools({"s": STDIO})
     config = AppConfig.model_validate({"sandbox": {"tool_image": {"enabled": False}}})
-    harness = await asyncio.to_thread(Harness.build, config, Paths(tmp_path))
+    harness = await asyncio.to_thread(Harness.build, config, Paths(tmp_path), ())
     context = await harness.run_context("t1", RunOptions())
     sandbox = await context.sandbox()
     runtime = SimpleNamespace(context=context, tool_call_id="c1")

@@ -14,7 +14,7 @@ from mcp_types import Prompt, PromptArgument
 from tests.harness.mcp.conftest import World, on_host
 from tests.harness.mcp.test_turns_with_servers import client_of, file, offered, result  # noqa: F401
 
-from deerflow.mcp.server import arguments_of, described
+from deerflow.features.mcp.server import arguments_of, described
 
 
 async def test_resources_are_read_by_two_tools_that_can_be_switched_off(world: World) -> None:

@@ -16,7 +16,7 @@ from tests.harness.mcp.conftest import on_host
 from tests.harness.mcp.test_turns_with_servers import client_of, file, result  # noqa: F401
 
 from deerflow import DeerFlowClient
-from deerflow.mcp import questions
+from deerflow.features.mcp import questions
 
 
 async def answer(client: DeerFlowClient, given: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from tests.harness.mcp.conftest import World, free_port, on_host
 from deerflow.config import AppConfig, ExtensionsConfig
 from deerflow.config.env import MissingEnv
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp.server import McpServer
+from deerflow.features.mcp.server import McpServer
 
 
 @pytest.mark.parametrize("kind", ["stdio", "http", "sse"])
@@ -52,7 +52,7 @@ async def test_a_cancelled_call_leaves_the_server_usable(world: World) -> None:
 
 
 async def test_a_program_that_is_frozen_is_started_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deerflow.mcp.server.OPEN_SECONDS", 3.0)
+    monkeypatch.setattr("deerflow.features.mcp.server.OPEN_SECONDS", 3.0)
     await world.tools({"s": on_host(timeout=0.2)})
     before = (await world.state("s"))["since"]
     assert (await world.call("s_freeze")).status == "error"
@@ -154,8 +154,8 @@ async def test_servers_that_hang_do_not_keep_a_run_waiting(
     world: World, start: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty servers, three of them dead, which will be given up in ten minutes."""
-    monkeypatch.setattr("deerflow.mcp.server.OPEN_SECONDS", 600.0)
-    monkeypatch.setattr("deerflow.mcp.servers.FIRST_SECONDS", 2.0)
+    monkeypatch.setattr("deerflow.features.mcp.server.OPEN_SECONDS", 600.0)
+    monkeypatch.setattr("deerflow.features.mcp.servers.FIRST_SECONDS", 2.0)
     live = {"type": "http", "url": await asyncio.to_thread(start, "http")}
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

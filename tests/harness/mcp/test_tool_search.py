@@ -19,8 +19,8 @@ from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
 )
 from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp.definitions import offer_of
-from deerflow.mcp.tools import OfferedTool, tool_of
+from deerflow.features.mcp.definitions import offer_of
+from deerflow.features.mcp.tools import OfferedTool, tool_of
 from deerflow.models.messages import called
 from deerflow.storage.matching import best_matches
 

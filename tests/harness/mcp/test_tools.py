@@ -14,9 +14,9 @@ from deerflow.agents.effects import effects_of
 from deerflow.config import AppConfig, Paths
 from deerflow.config.schema import McpServerConfig
 from deerflow.context.run_options import RunOptions
+from deerflow.features.mcp.definitions import names_of, offer_of
+from deerflow.features.mcp.tools import McpToolCall, interceptors_of
 from deerflow.harness import Harness
-from deerflow.mcp.definitions import names_of, offer_of
-from deerflow.mcp.tools import McpToolCall, interceptors_of
 
 Handler = Callable[[McpToolCall], Awaitable[Any]]
 
@@ -84,7 +84,7 @@ async def test_progress_is_told_as_it_happens(world: World) -> None:
 async def test_a_picture_in_a_result_is_kept_in_the_thread_and_shown(world: World, tmp_path: Any) -> None:
     tools = await world.tools({"s": on_host()})
     config = AppConfig.model_validate({"sandbox": {"tool_image": {"enabled": False}}})
-    harness = await asyncio.to_thread(Harness.build, config, Paths(tmp_path))
+    harness = await asyncio.to_thread(Harness.build, config, Paths(tmp_path), ())
     context = await harness.run_context("t1", RunOptions())
     message = await tools["s_picture"].coroutine(SimpleNamespace(context=context, tool_call_id="c1"))
     image = message.additional_kwargs["image"]

@@ -14,6 +14,7 @@ from tests.harness.mcp.conftest import on_host
 from tests.harness.skills.conftest import settings
 
 from deerflow import DeerFlowClient
+from deerflow.features.mcp.offer import McpOffer
 
 
 @pytest.fixture
@@ -195,12 +196,16 @@ async def test_a_run_that_is_cancelled_cancels_its_call_at_the_server(
     endpoint.script(ToolCalls(("s_hang", {})), ToolCalls(("s_seen_cancelled", {})), Text("Done."))
     async with await client_of(endpoint, tmp_path) as client:
         turn = asyncio.ensure_future(client.achat("Go.", thread_id="t"))
-        while not any(one.server.calls for one in client._agent_provider.harness.mcp._running.values()):
+        while not any(
+            one.server.calls for one in client._agent_provider.harness.of(McpOffer).servers._running.values()
+        ):
             await asyncio.sleep(0.02)
         turn.cancel()
         await asyncio.wait({turn})
         async with asyncio.timeout(20):
-            while any(one.server.calls for one in client._agent_provider.harness.mcp._running.values()):
+            while any(
+                one.server.calls for one in client._agent_provider.harness.of(McpOffer).servers._running.values()
+            ):
                 await asyncio.sleep(0.02)
         await client.achat("And?", thread_id="u")
     assert "\n1\n" in result(endpoint.requests[-1])

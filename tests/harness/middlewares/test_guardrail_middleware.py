@@ -11,9 +11,9 @@ from langchain_core.tools import tool
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Command
 
-from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
 from deerflow.config.schema import GuardrailsConfig
+from deerflow.features.guardrails.middleware import guardrail_of
 from deerflow.guardrails import (
     AllowlistProvider,
     GuardrailDecision,

@@ -18,7 +18,7 @@ COMMIT = "git init -q && git commit -q --allow-empty -m x && git log -1 --format
 
 async def test_commits_have_the_name_and_mail_of_the_account(database: Database, tmp_path: Path) -> None:
     config = AppConfig.model_validate({"sandbox": {"tool_image": {"enabled": False}}})
-    harness = await asyncio.to_thread(Harness.build, config, Paths(tmp_path))
+    harness = await asyncio.to_thread(Harness.build, config, Paths(tmp_path), ())
     harness = replace(harness, accounts=UserRepository(database))
     ada = Principal((await UserRepository(database).create('Ada.\\Love"lace@example.org', "hash")).id)
 

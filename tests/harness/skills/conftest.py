@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from bench.scripted_openai import ScriptedOpenAI
 
 from deerflow import DeerFlowClient
 from deerflow.config import AppConfig, Paths
-from deerflow.skills.catalog import SkillCatalog
+from deerflow.features.skills.catalog import SkillCatalog, SkillSet
 
 FIXTURES = Path(__file__).parent
+Load = Callable[[str], SkillSet]
 
 
 def skill_text(name: str, description: str = "Does something.", more: str = "", body: str = "Do it.") -> str:
@@ -31,9 +33,10 @@ def paths(tmp_path: Path) -> Paths:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, paths: Paths) -> SkillCatalog:
-    """Of an installation whose public skills lie in ``skills/public`` of the test's directory."""
-    return SkillCatalog(AppConfig.model_validate({"skills": {"path": str(tmp_path / "skills")}}), paths)
+def load(tmp_path: Path, paths: Paths) -> Load:
+    """Load a person's skills in an installation whose public ones lie in ``skills/public`` of the test's directory."""
+    config = AppConfig.model_validate({"skills": {"path": str(tmp_path / "skills")}})
+    return partial(SkillCatalog(paths).load, config)
 
 
 @pytest.fixture

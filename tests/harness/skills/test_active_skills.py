@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
-from tests.harness.skills.conftest import settings, skill_text, write_skill
+from tests.harness.skills.conftest import Load, settings, skill_text, write_skill
 
 from deerflow import DeerFlowClient
-from deerflow.agents.middlewares.skills_middleware import _is_allowed
 from deerflow.config import AppConfig, Paths
 from deerflow.config.secrets import Seal, SealedFile, WrongKeyError
 from deerflow.errors import ConflictError, ForbiddenError, NotFoundError, RequestError
-from deerflow.skills.catalog import PROMPT_BYTES, SkillCatalog
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import Skill
-from deerflow.skills.secrets import SkillSecrets
-from deerflow.tools.skills import script_call
+from deerflow.features.skills.catalog import PROMPT_BYTES
+from deerflow.features.skills.middleware import _is_allowed
+from deerflow.features.skills.own import OwnSkills
+from deerflow.features.skills.parser import Skill
+from deerflow.features.skills.secrets import SkillSecrets
+from deerflow.features.skills.tools import script_call
 
 SECRET = "s3cret-of-the-weather"
 
@@ -121,9 +121,9 @@ WEATHER = "/mnt/skills/public/weather"
     ],
 )
 def test_a_command_is_a_script_of_a_skill_only_if_it_is_nothing_else(
-    command: str, arguments: list[str] | None, catalog: SkillCatalog, tmp_path: Path
+    command: str, arguments: list[str] | None, load: Load, tmp_path: Path
 ):
-    skill = weather(catalog, tmp_path)
+    skill = weather(load, tmp_path)
     found = script_call(command, [skill])
     assert (found[1]["arguments"] if found else None) == arguments
     assert found is None or (found[0], found[1]["script"]) == (skill, "scripts/forecast.py")
@@ -161,15 +161,15 @@ def _files_with(folder: Path, text: str) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
-def weather(catalog: SkillCatalog, tmp_path: Path) -> Skill:
+def weather(load: Load, tmp_path: Path) -> Skill:
     folder = tmp_path / "skills/public"
     if not (folder / "weather").exists():
         write_skill(folder, "weather", more="metadata:\n  secrets: [WEATHER_KEY]\n")
-    return catalog.load("one").skills["weather"]
+    return load("one").skills["weather"]
 
 
-def test_secrets_are_each_persons_own(paths: Paths, catalog: SkillCatalog, tmp_path: Path):
-    skill = weather(catalog, tmp_path)
+def test_secrets_are_each_persons_own(paths: Paths, load: Load, tmp_path: Path):
+    skill = weather(load, tmp_path)
     one, other = (SkillSecrets(OwnSkills(paths, user), paths.secrets_key_file) for user in ("one", "other"))
     one.set(skill, "WEATHER_KEY", SECRET)
     assert one.given(skill) == {"WEATHER_KEY": SECRET} and other.given(skill) == {}
@@ -178,9 +178,9 @@ def test_secrets_are_each_persons_own(paths: Paths, catalog: SkillCatalog, tmp_p
 
 @pytest.mark.parametrize("change", ["SKILL.md", "scripts/run.py", "references/link"])
 def test_a_skill_that_has_changed_gets_its_secrets_when_the_person_confirms(
-    paths: Paths, catalog: SkillCatalog, tmp_path: Path, change: str
+    paths: Paths, load: Load, tmp_path: Path, change: str
 ):
-    skill = weather(catalog, tmp_path)
+    skill = weather(load, tmp_path)
     secrets = SkillSecrets(OwnSkills(paths, "one"), paths.secrets_key_file)
     secrets.set(skill, "WEATHER_KEY", SECRET)
     seen, file = secrets.digest(skill), skill.directory / change
@@ -189,7 +189,7 @@ def test_a_skill_that_has_changed_gets_its_secrets_when_the_person_confirms(
         file.symlink_to("/etc/hostname")
     else:
         file.write_text(f"{file.read_text() if file.exists() else ''}\nprint('other')")
-    skill = weather(catalog, tmp_path)
+    skill = weather(load, tmp_path)
     with pytest.raises(ForbiddenError, match="deerflow skills confirm weather"):
         secrets.given(skill)
     with pytest.raises(ConflictError):
@@ -198,8 +198,8 @@ def test_a_skill_that_has_changed_gets_its_secrets_when_the_person_confirms(
     assert secrets.given(skill) == {"WEATHER_KEY": SECRET}
 
 
-def test_secrets_of_an_earlier_version_are_confirmed_once(paths: Paths, catalog: SkillCatalog, tmp_path: Path):
-    skill, own = weather(catalog, tmp_path), OwnSkills(paths, "one")
+def test_secrets_of_an_earlier_version_are_confirmed_once(paths: Paths, load: Load, tmp_path: Path):
+    skill, own = weather(load, tmp_path), OwnSkills(paths, "one")
     seal = Seal(paths.secrets_key_file, "The secrets of skills", "enter them again")
     SealedFile(own.directory / "secrets", seal).write({"weather": {"WEATHER_KEY": SECRET}})
     secrets = SkillSecrets(own, paths.secrets_key_file)
@@ -209,10 +209,8 @@ def test_secrets_of_an_earlier_version_are_confirmed_once(paths: Paths, catalog:
     assert secrets.given(skill) == {"WEATHER_KEY": SECRET}
 
 
-def test_secrets_of_another_key_can_be_entered_again_and_nothing_is_lost(
-    paths: Paths, catalog: SkillCatalog, tmp_path: Path
-):
-    skill = weather(catalog, tmp_path)
+def test_secrets_of_another_key_can_be_entered_again_and_nothing_is_lost(paths: Paths, load: Load, tmp_path: Path):
+    skill = weather(load, tmp_path)
     secrets = SkillSecrets(OwnSkills(paths, "one"), paths.secrets_key_file)
     secrets.set(skill, "WEATHER_KEY", SECRET)
     paths.secrets_key_file.unlink()
@@ -225,27 +223,27 @@ def test_secrets_of_another_key_can_be_entered_again_and_nothing_is_lost(
     assert (paths.user_skills_dir("one") / "secrets.unreadable").exists()
 
 
-def test_many_skills_stay_within_the_budget_and_are_found(catalog: SkillCatalog, tmp_path: Path):
+def test_many_skills_stay_within_the_budget_and_are_found(load: Load, tmp_path: Path):
     for number in range(500):
         write_skill(tmp_path / "skills/public", f"skill-{number:03}", f"Makes thing number {number} of a kind. " * 3)
     write_skill(tmp_path / "skills/public", "zebra-care", "Feeding and grooming of zebras.")
-    found = catalog.load("me")
+    found = load("me")
     assert len(found.enabled) == 501 and found.is_cut
     assert len(found.prompt.encode()) <= PROMPT_BYTES and "describe_skill" in found.prompt
-    assert found.prompt == catalog.load("me").prompt and "zebra" not in found.prompt
+    assert found.prompt == load("me").prompt and "zebra" not in found.prompt
     assert next(skill.name for skill in found.search("how do I groom a zebra?")) == "zebra-care"
     assert found.search('"; DROP') == [] and found.search("?!") == []
 
 
-def test_the_most_used_skills_are_listed_from_the_next_day_on(catalog: SkillCatalog, paths: Paths, tmp_path: Path):
+def test_the_most_used_skills_are_listed_from_the_next_day_on(load: Load, paths: Paths, tmp_path: Path):
     for number in range(100):
         write_skill(tmp_path / "skills/public", f"skill-{number:03}", "Makes something. " * 10)
     own = OwnSkills(paths, "me")
     own.count("skill-099")
-    assert "skill-099" not in catalog.load("me").prompt
+    assert "skill-099" not in load("me").prompt
     usage = own.directory / "usage.json"
     usage.write_text(usage.read_text().replace('"day": "2', '"day": "1'))
-    assert "skill-099" in catalog.load("me").prompt and "skill-099" not in catalog.load("other").prompt
+    assert "skill-099" in load("me").prompt and "skill-099" not in load("other").prompt
 
 
 async def test_skills_beyond_the_list_are_found_by_the_agent(client: DeerFlowClient, endpoint: ScriptedOpenAI):
@@ -294,13 +292,13 @@ def _review(own: OwnSkills, text: str) -> None:
     assert "Write it down." in (own.text("notes") or "")
 
 
-def test_agents_have_no_tool_for_skills_that_they_do_not_need(catalog: SkillCatalog, tmp_path: Path):
-    from deerflow.tools.skills import skill_tools
+def test_agents_have_no_tool_for_skills_that_they_do_not_need(load: Load, tmp_path: Path):
+    from deerflow.features.skills.tools import skill_tools
 
     write_skill(tmp_path / "skills/public", "plain")
-    assert skill_tools(catalog.load("me"), evolution=AppConfig().skill_evolution.enabled) == []
+    assert skill_tools(load("me"), evolution=AppConfig().skill_evolution.enabled) == []
     write_skill(tmp_path / "skills/public", "secretive", more="metadata:\n  secrets: [SOME_KEY]\n")
-    assert [tool.name for tool in skill_tools(catalog.load("me"), evolution=False)] == ["run_skill_script"]
+    assert [tool.name for tool in skill_tools(load("me"), evolution=False)] == ["run_skill_script"]
 
 
 @pytest.mark.parametrize(("content", "state"), [("", "is empty"), ("c2hvcnQ=", "is cut short or changed")])

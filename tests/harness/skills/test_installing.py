@@ -19,11 +19,11 @@ from tests.harness.skills.conftest import skill_text, write_skill
 
 from deerflow.config import Paths
 from deerflow.errors import ConflictError, RequestError
-from deerflow.skills import installer
-from deerflow.skills.installer import pack
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import front_matter, notes, parse
-from deerflow.skills.scan import scan
+from deerflow.features.skills import installer
+from deerflow.features.skills.installer import pack
+from deerflow.features.skills.own import OwnSkills
+from deerflow.features.skills.parser import front_matter, notes, parse
+from deerflow.features.skills.scan import scan
 
 GOOD = skill_text("good", "Good for tests.")
 

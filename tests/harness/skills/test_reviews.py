@@ -12,8 +12,8 @@ from bench.scripted_openai import ScriptedOpenAI
 from tests.harness.skills.conftest import settings, skill_text, write_skill
 
 from deerflow import DeerFlowClient
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.scan import _REVIEWED, question, texts_in
+from deerflow.features.skills.own import OwnSkills
+from deerflow.features.skills.scan import _REVIEWED, question, texts_in
 
 
 @pytest.fixture

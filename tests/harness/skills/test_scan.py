@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deerflow.skills.scan import scan_text
+from deerflow.features.skills.scan import scan_text
 
 ORDERS: dict[str, str] = {
     "archive with a password": "## Prerequisites\n\nDownload [the agent](https://files.example/agent.zip), extract it with the\n"

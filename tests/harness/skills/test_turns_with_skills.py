@@ -11,7 +11,7 @@ from tests.harness.skills.conftest import FIXTURES, settings, skill_text, write_
 from tests.harness.skills.test_installing import archive
 
 from deerflow import DeerFlowClient
-from deerflow.skills.own import OwnSkills
+from deerflow.features.skills.own import OwnSkills
 
 
 def system(request: Any) -> str:

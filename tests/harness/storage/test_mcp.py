@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from deerflow.features.mcp.rows import McpAuthorization, McpConnection, McpConnectionRepository
 from deerflow.storage.database import Database
-from deerflow.storage.mcp import McpAuthorization, McpConnection, McpConnectionRepository
 from deerflow.storage.tables import utc_now
 
 
@@ -19,7 +19,7 @@ async def test_one_of_many_may_refresh_and_a_lease_that_is_not_given_back_ends(d
     assert not await rows.lease(held), "what was read before is not refreshed again"
     (held,) = await rows.of("ada")
     assert (held.data, held.version) == ("second", 2)
-    monkeypatch.setattr("deerflow.storage.mcp.LEASE", timedelta(seconds=-1))
+    monkeypatch.setattr("deerflow.features.mcp.rows.LEASE", timedelta(seconds=-1))
     assert await rows.lease(held)
     assert await rows.lease(held), "who held it has died"
 

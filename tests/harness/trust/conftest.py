@@ -20,7 +20,6 @@ from pydantic import SecretStr
 from sqlalchemy import insert
 
 from deerflow.agents.middlewares.base import fuse
-from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
 from deerflow.agents.middlewares.provenance_middleware import ProvenanceMiddleware
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
 from deerflow.agents.middlewares.tool_error_handling_middleware import ToolErrorHandlingMiddleware
@@ -31,6 +30,7 @@ from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
 from deerflow.context.subagent import Subagent
 from deerflow.context.trust import Trust
+from deerflow.features.guardrails.middleware import guardrail_of
 from deerflow.identity import Principal
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.database import Database

@@ -10,9 +10,9 @@ from typing import Any
 from deerflow.config.agents import AGENT_FILE, SOUL_FILE
 from deerflow.config.document import ConfigError, parse_yaml, read_text
 from deerflow.errors import ConflictError, RequestError
+from deerflow.features.skills.installer import pack
 from deerflow.identity import ID_PATTERN, LOCAL_PRINCIPAL, Principal
 from deerflow.runtime import Runtime
-from deerflow.skills.installer import pack
 from deerflow_app.moving_in.deer_flow_home import DEFAULT_USER, ORIGIN, DeerFlowHome, json_object, text_of
 from deerflow_app.moving_in.deer_flow_memory import NO_AGENT, FormerMemory, memories
 from deerflow_app.moving_in.report import MoveReport

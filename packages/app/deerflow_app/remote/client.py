@@ -245,7 +245,7 @@ class RemoteClient:
 
     async def ainstall_skill(self, skill_path: str | Path) -> dict[str, Any]:
         """See ``DeerFlowClient.ainstall_skill``."""
-        from deerflow.skills.service import skill_source
+        from deerflow.features.skills.service import skill_source
 
         given = await skill_source(skill_path)
         if isinstance(given, str):

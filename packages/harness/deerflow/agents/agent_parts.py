@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,22 +25,20 @@ from deerflow.agents.middlewares.deferred_tool_filter_middleware import (
     LISTED_BYTES,
     DeferredToolFilterMiddleware,
 )
-from deerflow.agents.middlewares.guardrail_middleware import guardrail_of
 from deerflow.agents.middlewares.llm_error_handling_middleware import LLMErrorHandlingMiddleware
 from deerflow.agents.middlewares.sandbox_audit_middleware import SandboxAuditMiddleware
-from deerflow.agents.middlewares.skills_middleware import SkillsMiddleware
 from deerflow.agents.middlewares.subagent_limit_middleware import SubagentLimitMiddleware, TurnLimitMiddleware
 from deerflow.agents.middlewares.summarization_middleware import SummarizationMiddleware
 from deerflow.agents.middlewares.todo_middleware import TodoMiddleware
 from deerflow.agents.middlewares.token_usage_middleware import TokenUsageMiddleware
-from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware, ToolOrderMiddleware
+from deerflow.agents.middlewares.tool_calls_middleware import ToolLedgerMiddleware
 from deerflow.agents.middlewares.uploads_middleware import SteeringMiddleware
 from deerflow.agents.middlewares.view_image_middleware import ViewImageMiddleware
 from deerflow.agents.prompt import apply_prompt_template
 from deerflow.agents.receipts import work_of_subagent
 from deerflow.agents.turn import carried
-from deerflow.capability import AgentSpec
-from deerflow.config import AppConfig, ModelConfig, switches
+from deerflow.capability import AgentSpec, Supply
+from deerflow.config import AppConfig, ModelConfig
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.config.confinement import visible_mounts
 from deerflow.config.schema import NOT_FOR_SUBAGENTS
@@ -48,13 +46,10 @@ from deerflow.context.run_options import RunOptions
 from deerflow.harness import Harness
 from deerflow.identity import check_agent_name
 from deerflow.models.factory import find_model
-from deerflow.skills.catalog import SkillSet
 from deerflow.subagents import INHERIT, SubagentConfig, subagents_of
 from deerflow.subagents.task import Subagents
-from deerflow.tools.agents import agent_tools
-from deerflow.tools.origin import POLICY, SERVER
+from deerflow.tools.origin import SERVER
 from deerflow.tools.registry import SMALL_WINDOW, get_available_tools
-from deerflow.tools.skills import skill_tools
 
 SMALL_LISTING = 1_000
 """Bytes of the list of tools of servers for a model with a small window."""
@@ -66,7 +61,7 @@ class AgentParts:
 
     harness: Harness
     options: RunOptions
-    skills: SkillSet
+    supplies: Sequence[Supply]
     persona: Persona
     features: RuntimeFeatures | None
     extra_middleware: Sequence[AnyMiddleware]
@@ -83,7 +78,7 @@ class AgentParts:
     @cached_property
     def tools(self) -> list[BaseTool]:
         """All but those of middlewares, in the order in which models read them."""
-        offered = [*self._general_tools(), *self._server_tools(), *self._own_tools()]
+        offered = self._offered
         if self.subagent is not None:
             allowed, forbidden = self.subagent.tools, {*NOT_FOR_SUBAGENTS, *self.subagent.disallowed_tools}
             return [one for one in offered if one.name not in forbidden and (allowed is None or one.name in allowed)]
@@ -105,7 +100,7 @@ class AgentParts:
             agent_name=self.options.agent_name,
             soul=self.persona.soul,
             profile=self.persona.profile,
-            skills=self._skills.working(_offers(names, programs, network.mode)).prompt if self._has_sandbox else "",
+            early=[offer.prompt(self._spec, names) for offer in harness.offers if offer.before_files],
             plan_mode=self.options.is_plan_mode,
             sandbox=self._has_sandbox,
             network=network.mode,
@@ -116,8 +111,7 @@ class AgentParts:
             subagents=limiter.max_concurrent if isinstance(limiter, SubagentLimitMiddleware) else 0,
             role=self.subagent.system_prompt if self.subagent is not None else "",
             kept=" ".join(filter(None, (offer.kept(self._spec, names) for offer in harness.offers))),
-            brought=[offer.prompt(self._spec, names) for offer in harness.offers],
-            unconnected=[one for one in harness.mcp_unconnected if self._gets_server(one[0])],
+            brought=[offer.prompt(self._spec, names) for offer in harness.offers if not offer.before_files],
             brief=self._is_small,
             servers=deferred.listing(listing) if isinstance(deferred, DeferredToolFilterMiddleware) else "",
             tools=names,
@@ -135,23 +129,18 @@ class AgentParts:
     def _has_sandbox(self) -> bool:
         return self.features is None or self.features.sandbox is not False
 
-    @property
-    def _groups(self) -> Sequence[str] | None:
-        """Of tools, that the agent may use; None: all."""
-        return self.options.agent.tool_groups if self.options.agent is not None else None
-
-    @cached_property
-    def _skills(self) -> SkillSet:
-        return replace(self.skills, brief=self._is_small)
-
     @cached_property
     def _spec(self) -> AgentSpec:
         return AgentSpec(
             self.harness.config,
+            self.options,
+            {type(supply): supply for supply in self.supplies},
             is_subagent=self.subagent is not None,
             is_kept=self.harness.checkpointer is not None,
             is_small=self._is_small,
-            switched_off=self.options.switched_off,
+            has_sandbox=self._has_sandbox,
+            skills=self.subagent.skills if self.subagent is not None else None,
+            programs=self.harness.programs.working,
         )
 
     @cached_property
@@ -161,11 +150,14 @@ class AgentParts:
     @cached_property
     def _slots(self) -> dict[str, AnyMiddleware]:
         slots = slots_of(self.harness, self._entry, self.options, self.tools, self.subagent)
+        for offer in self.harness.offers:
+            slots |= offer.slots(self._spec, self.tools, slots)
         return with_replacements(slots, self.features)
 
-    def _general_tools(self) -> list[BaseTool]:
+    @cached_property
+    def _offered(self) -> list[BaseTool]:
         return get_available_tools(
-            self._groups,
+            self.options.agent.tool_groups if self.options.agent is not None else None,
             app_config=self.harness.config,
             supports_vision=self._entry.supports_vision,
             sandbox=self._has_sandbox,
@@ -173,24 +165,6 @@ class AgentParts:
             brought=[tool for offer in self.harness.offers for tool in offer.tools(self._spec)],
             switched_off=self.options.switched_off,
         )
-
-    def _gets_server(self, server: str) -> bool:
-        """Return whether the agent gets the offers of this MCP server."""
-        is_on = f"{switches.SERVER}{server}" not in self.options.switched_off
-        return is_on and (self._groups is None or bool({"mcp", server} & {*self._groups}))
-
-    def _server_tools(self) -> list[BaseTool]:
-        return [one for one in self.harness.mcp_tools if self._gets_server((one.metadata or {})[SERVER])]
-
-    def _own_tools(self) -> list[BaseTool]:
-        """Return tools for skills, and for changing the agent itself."""
-        config, is_lead = self.harness.config, self.subagent is None
-        tools: list[BaseTool] = []
-        if self._has_sandbox and switches.SKILLS not in self.options.switched_off:
-            tools += skill_tools(self._skills, evolution=config.skill_evolution.enabled and is_lead)
-        if is_lead:
-            tools += agent_tools(is_bootstrap=self.options.is_bootstrap, is_custom=self.options.agent is not None)
-        return tools
 
     def _delegation(self) -> list[BaseTool]:
         allowed = self.options.agent.subagents if self.options.agent is not None else None
@@ -208,15 +182,8 @@ class AgentParts:
             subagent_enabled=False,
         )
         features = self.features and replace(self.features, subagent=False, memory=False, auto_title=False)
-        skills = self._skills.only(asked.skills)
-        agent = AgentParts(self.harness, options, skills, NO_PERSONA, features, self.extra_middleware, asked)
+        agent = AgentParts(self.harness, options, self.supplies, NO_PERSONA, features, self.extra_middleware, asked)
         return assemble(agent.model, agent.tools, agent.chain, system_prompt=agent.prompt, name=asked.name)
-
-
-def _offers(tools: Collection[str], programs: Collection[str], network: str) -> frozenset[str]:
-    """Return the things that a skill may need: tools, ``network``, and programs of the sandbox."""
-    named = (name.partition(" ")[0] for name in programs)
-    return frozenset([*tools, *named, *(["network"] if network != "none" else [])])
 
 
 def model_of(harness: Harness, entry: ModelConfig, options: RunOptions) -> BaseChatModel:
@@ -255,7 +222,6 @@ def slots_of(
         "llm_error_handling": LLMErrorHandlingMiddleware(
             breakers=harness.breakers, gates=harness.gates, fallbacks=fallbacks
         ),
-        "skills": SkillsMiddleware(harness.paths),
         "sandbox_audit": SandboxAuditMiddleware(),
         "tool_ledger": ToolLedgerMiddleware(),
         "summarization": summarization,
@@ -276,11 +242,6 @@ def slots_of(
         slots["subagent"] = SubagentLimitMiddleware(
             options.max_concurrent_subagents, max_delegations=config.subagents.max_delegations
         )
-    guardrails = options.agent.guardrails(config.guardrails) if options.agent is not None else config.guardrails
-    has_policies = any(POLICY in (tool.metadata or {}) for tool in tools)
-    if (guardrails.enabled or has_policies) and entry is not None:
-        order = slots.get("tool_order")
-        slots["guardrail"] = guardrail_of(guardrails, order if isinstance(order, ToolOrderMiddleware) else None)
     return slots
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deerflow.agents.approvals import waits_for_person
 from deerflow.config.schema import GuardrailsConfig
 from deerflow.context import RunContext
 from deerflow.context.approvals import Approvals
@@ -66,5 +65,5 @@ def gate_of(context: RunContext, guardrails: GuardrailsConfig) -> EgressGate | N
         context.agent,
         policies[guardrails.policy] if judges else "all",
         (*guardrails.open_hosts, *allowed),
-        waits_for_person(context, guardrails.unattended),
+        context.trust.waits(guardrails.unattended),
     )

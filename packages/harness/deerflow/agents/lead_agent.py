@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.runnables import RunnableConfig
 from langgraph.types import Checkpointer
 
 from deerflow.agents.agent_parts import AgentParts, slots_of
@@ -16,11 +16,10 @@ from deerflow.agents.middlewares.base import AnyMiddleware, Middleware
 from deerflow.agents.middlewares.deferred_tool_filter_middleware import DeferredToolFilterMiddleware
 from deerflow.agents.middlewares.summarization_middleware import ContextTable, context_table
 from deerflow.agents.transcript import Transcript
-from deerflow.config import AppConfig, ConfigSource, Paths
+from deerflow.capability import AgentSpec, Supply
 from deerflow.config.agents import NO_PERSONA, Persona
-from deerflow.context.run_options import RunOptions, run_options
+from deerflow.context.run_options import RunOptions
 from deerflow.harness import Harness
-from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.tools.clarification import ask_clarification_tool
 
 
@@ -28,18 +27,18 @@ def build_lead_agent(
     harness: Harness,
     options: RunOptions,
     *,
-    skills: SkillSet = NO_SKILLS,
+    supplies: Sequence[Supply] = (),
     persona: Persona = NO_PERSONA,
     features: RuntimeFeatures | None = None,
     extra_middleware: Sequence[AnyMiddleware] = (),
     checkpointer: Checkpointer = None,
 ) -> Agent:
-    """The lead agent's graph for these options. Costs tens of milliseconds: callers keep it per (configuration, options, list of skills).
+    """The lead agent's graph for these options. Costs tens of milliseconds: callers keep it per (configuration, options, supplies).
 
     Args:
         harness: what runs share; its configuration names models and tools.
         options: what the caller chose.
-        skills: those that the prompt lists.
+        supplies: what nouns have for the person, see :meth:`Harness.supplies`.
         persona: what the person has written for the agent.
         features: replaces built-in middlewares by yours; ``sandbox=False`` also leaves out what works in a sandbox.
         extra_middleware: yours, placed by ``@Next``/``@Prev`` or before Clarification.
@@ -49,7 +48,7 @@ def build_lead_agent(
         ValueError: no model is configured, or an agent name is not one.
         ImportError: a model's or tool's package is not installed; the message says how to install it.
     """
-    agent = AgentParts(harness, options, skills, persona, features, extra_middleware)
+    agent = AgentParts(harness, options, supplies, persona, features, extra_middleware)
     return assemble(agent.model, agent.tools, agent.chain, system_prompt=agent.prompt, checkpointer=checkpointer)
 
 
@@ -58,13 +57,13 @@ def lead_context(
     options: RunOptions,
     values: Mapping[str, Any],
     *,
-    skills: SkillSet = NO_SKILLS,
+    supplies: Sequence[Supply] = (),
     persona: Persona = NO_PERSONA,
     features: RuntimeFeatures | None = None,
     extra_middleware: Sequence[AnyMiddleware] = (),
 ) -> ContextTable:
     """What the lead agent's next request would hold, for a thread with these values. Raises like :func:`build_lead_agent`."""
-    agent = AgentParts(harness, options, skills, persona, features, extra_middleware)
+    agent = AgentParts(harness, options, supplies, persona, features, extra_middleware)
     brought = [tool for middleware in agent.chain for tool in getattr(middleware, "tools", ())]
     transcript = Transcript(tuple(values.get("messages") or ()), state=values)
     offered = [*agent.tools, *brought]
@@ -84,19 +83,17 @@ def build_reader(
     checkpointer: Checkpointer = None,
 ) -> Agent:
     """The lead agent's graph without its model and tools: threads can be read and changed with it, whatever they lack."""
-    chain = in_order(with_replacements(slots_of(harness, None, RunOptions()), features))
+    given = {name: False for name, feature in vars(features).items() if feature is True} if features else {}
+    replaced = features and replace(features, **{**given, "sandbox": features.sandbox})
+    spec, slots = AgentSpec(harness.config), slots_of(harness, None, RunOptions())
+    for offer in harness.offers:
+        slots |= offer.slots(spec, (), slots)
+    chain = in_order(with_replacements(slots, replaced))
+    brought = [one for offer in harness.offers for one in offer.middlewares(spec)]
     return assemble(
         GenericFakeChatModel(messages=iter(())),
         [ask_clarification_tool],
-        insert_extras(chain, extra_middleware),
+        insert_extras(chain, [*extra_middleware, *brought]),
         system_prompt=None,
         checkpointer=checkpointer,
     )
-
-
-def make_lead_agent(config: RunnableConfig, app_config: AppConfig | None = None) -> Agent:
-    """Graph factory for LangGraph's own tools (``langgraph.json``). Reads options from ``configurable``, overlaid by ``context``."""
-    context = config.get("context")  # type: ignore[typeddict-item]
-    given = {**(config.get("configurable") or {}), **(context if isinstance(context, Mapping) else {})}
-    snapshot = app_config or ConfigSource().current()
-    return build_lead_agent(Harness.build(snapshot, Paths()), run_options(given))

@@ -10,13 +10,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from deerflow.sandbox.interface import UPLOADS
 from deerflow.security.text import inline
-from deerflow.skills.parser import Skill
 from deerflow.uploads import Upload, extract_outline, list_uploads, picture_digest, text_beside
 
 FACTS = "facts"
@@ -45,8 +45,7 @@ def human_message(
     turn_id: str = "",
     files: Sequence[Upload] = (),
     uploads_dir: Path | None = None,
-    skill: Skill | None = None,
-    prompt: Mapping[str, str] | None = None,
+    called: Mapping[str, Any] = MappingProxyType({}),
     quoted: Sequence[Mapping[str, str]] = (),
     missing: Sequence[Mapping[str, str]] = (),
 ) -> HumanMessage:
@@ -58,16 +57,11 @@ def human_message(
         turn_id: of the turn that it belongs to, if another run than ``run_id`` began that.
         files: uploads that came with this message.
         uploads_dir: the thread's uploads on the host; other files in it are named as earlier ones.
-        skill: the one that this message activates for its turn.
-        prompt: the one of an MCP server that this message calls.
+        called: the facts of what this message calls of nouns, e.g. a skill that it activates.
         quoted: texts of others that came with it.
         missing: files that came with it and could not be kept.
     """
-    facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A"), **_of_files(files, uploads_dir)}
-    if skill is not None:
-        facts[SKILL] = {"name": skill.name, "file": skill.file, "allowed_tools": skill.allowed_tools}
-    if prompt is not None:
-        facts[PROMPT] = dict(prompt)
+    facts: dict[str, Any] = {"date": now.strftime("%Y-%m-%d, %A"), **_of_files(files, uploads_dir), **called}
     if quoted:
         facts[QUOTED] = [dict(each) for each in quoted]
     if missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deerflow.config.schema import UnattendedConfig
 from deerflow.context.approvals import Approvals
 from deerflow.storage.provenance import ThreadProvenance
 
@@ -22,3 +23,7 @@ class Trust:
     provenance: ThreadProvenance | None = None
     unattended: bool = False
     can_wait: bool = False
+
+    def waits(self, policy: UnattendedConfig) -> bool:
+        """Return whether the run waits for a person where one has to decide."""
+        return not self.unattended or policy.mode == "park" or (policy.mode == "auto" and self.can_wait)

@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 
 from deerflow.context import RunContext
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, TooLargeError, UnavailableError
+from deerflow.features.skills.for_run import SkillsForRun
 from deerflow.files.content import file_requests, virtual_path
 from deerflow.identity import Principal
 from deerflow.sandbox.interface import WORKSPACE, ExecResult, Sandbox, SandboxError, SandboxFileError
-from deerflow.skills.for_run import SkillsForRun
 from deerflow.storage.threads import ThreadRepository
 
 Format = Literal["pdf", "docx"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from deerflow.capability import Supply
 from deerflow.config import AppConfig, ConfigSource
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.context import RunContext
@@ -19,7 +20,6 @@ from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
 from deerflow.models.endpoint import endpoint_of
 from deerflow.models.resilience import Rest, rest_of, wake
-from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.checkpoints.base import Checkpointer, Fence
 
 if TYPE_CHECKING:
@@ -81,42 +81,33 @@ class AgentProvider:
                 self._retired += [before.sandbox_provider, before.converters]
         return self.harness
 
-    async def connected(self, principal: Principal = LOCAL_PRINCIPAL, *, wait: bool = False) -> Harness:
-        """The same with the tools of the MCP servers that are up for a person. ``wait``: for those that are just starting."""
-        harness = await self.fresh()
-        tools = await harness.mcp.tools(harness.config, harness.sandbox_provider, principal.user_id, wait=wait)
-        missing = await harness.mcp.unconnected(harness.config, principal.user_id)
-        return replace(harness, mcp_tools=tools, mcp_unconnected=missing) if tools or missing else harness
+    async def warm_up(self) -> None:
+        """Start the servers that agents use."""
+        await (await self.fresh()).supplies(LOCAL_PRINCIPAL, RunOptions())
 
     async def agent(self, options: RunOptions | None = None, principal: Principal = LOCAL_PRINCIPAL) -> Agent:
-        """The lead agent for these options and this person's skills, with the checkpointer; ready to read and change threads with.
+        """The lead agent for these options and this person, with the checkpointer; ready to read and change threads with.
 
         Raises:
             ValueError: no model is configured.
         """
-        # Who only reads threads need not wait for servers to be started.
-        harness = await (self.fresh() if options is None else self.connected(principal))
-        options = options or RunOptions()
-        return await self._agent(harness, options, *await harness.known_of(principal, options))
+        harness, options = await self.fresh(), options or RunOptions()
+        return await self._agent(harness, options, *await _known(harness, principal, options))
 
     async def reader(self) -> Agent:
-        """A graph to read and change threads with, though what an agent needs to act (a key, a tool) may be missing."""
-        try:
-            return await self.agent()
-        except Exception as error:
-            logger.info("Threads are read without an agent, which cannot be built: %s", error)
-            return await self._agent(await self.fresh(), None, NO_SKILLS, NO_PERSONA)
+        """A graph to read and change threads with. It needs nothing that an agent needs to act: no model, no key, no tool."""
+        return await self._agent(await self.fresh(), None, (), NO_PERSONA)
 
     async def prepare(
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
     ) -> tuple[Agent, RunContext]:
         """Agent and context of one run."""
-        harness = await self.connected(principal, wait=True)
-        skills, persona = await harness.known_of(principal, options)
-        context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal, skills=skills)
+        harness = await self.fresh()
+        supplies, persona = await _known(harness, principal, options, waits=True)
+        context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal, supplies=supplies)
         self._has_packages = context.machine.policy.tools_dir is not None
         fence = (run_id, fencing_token)
-        return await self._agent(harness, options, skills, persona, fence), context
+        return await self._agent(harness, options, supplies, persona, fence), context
 
     def rest_of(self, config: AppConfig, model_name: str) -> Rest | None:
         """Return the reason for which runs do not call a model for now; None if they do."""
@@ -128,20 +119,15 @@ class AgentProvider:
         if (model := self._kept().models.kept(config, model_name)) is not None:
             wake(endpoint_of(model), self.harness.breakers, self.harness.gates)
 
-    async def skills(self, principal: Principal) -> SkillSet:
-        """All skills that the person has now."""
-        return (await (await self.fresh()).known_of(principal, RunOptions()))[0]
-
-    async def prompt(self, principal: Principal, text: str) -> Mapping[str, str] | None:
-        """The prompt of an MCP server that a message calls, see :meth:`McpServers.prompt`."""
-        harness = await self.fresh()
-        return await harness.mcp.prompt(harness.config, harness.sandbox_provider, principal.user_id, text)
+    async def called(self, principal: Principal, options: RunOptions, text: str) -> Mapping[str, Any]:
+        """See :meth:`Harness.called`."""
+        return await (await self.fresh()).called(principal, options, text)
 
     async def context_table(self, principal: Principal, values: Mapping[str, Any], options: RunOptions) -> ContextTable:
         """What the next request would hold for a thread with these values. Raises ValueError: no model is configured."""
-        harness = await self.connected(principal)
-        skills, persona = await harness.known_of(principal, options)
-        given: Any = {"skills": skills, "persona": persona, "features": self._features}
+        harness = await self.fresh()
+        supplies, persona = await _known(harness, principal, options)
+        given: Any = {"supplies": supplies, "persona": persona, "features": self._features}
 
         def table() -> ContextTable:
             from deerflow.agents.lead_agent import lead_context
@@ -160,7 +146,8 @@ class AgentProvider:
         if (kept := self._loops.pop(asyncio.get_running_loop(), None)) is not None:
             await kept.models.aclose()
         await self.harness.models.aclose()
-        await self.harness.mcp.aclose()
+        for offer in self.harness.offers:
+            await offer.aclose()
         for used in (*self._retired, self.harness.converters, self.harness.sandbox_provider):
             await used.shutdown()
 
@@ -171,7 +158,7 @@ class AgentProvider:
         self,
         harness: Harness,
         options: RunOptions | None,
-        skills: SkillSet,
+        supplies: Sequence[Supply],
         persona: Persona,
         fence: Fence | None = None,
     ) -> Agent:
@@ -182,14 +169,13 @@ class AgentProvider:
             own, given = replace(harness, models=models), {"features": self._features, "extra_middleware": self._extra}
             if options is None:
                 return build_reader(own, checkpointer=harness.checkpointer, **given)
-            given |= {"skills": skills, "persona": persona}
+            given |= {"supplies": supplies, "persona": persona}
             return build_lead_agent(own, options, checkpointer=harness.checkpointer, **given)
 
-        servers = (tuple(map(id, harness.mcp_tools)), harness.mcp_unconnected)
         programs = harness.programs.known
         if programs is None:
             programs = await asyncio.to_thread(lambda: harness.programs.working)
-        key = (harness.config.id, options, self._has_packages, programs, skills.id, persona, servers)
+        key = (harness.config.id, options, self._has_packages, programs, persona, *(supply.id for supply in supplies))
         kept = self._kept()
         if key not in kept.agents:
             kept.agents[key] = await asyncio.to_thread(build, kept.models)
@@ -202,3 +188,10 @@ class AgentProvider:
         ):  # the run's own where one saver would make runs wait for each other (PostgreSQL)
             saver = saver.per_run(fence)
         return agent if saver is harness.checkpointer else agent.copy(update={"checkpointer": saver})
+
+
+async def _known(
+    harness: Harness, principal: Principal, options: RunOptions, *, waits: bool = False
+) -> tuple[tuple[Supply, ...], Persona]:
+    """Return what nouns have for an agent of the person, and what the person has written for it; both are read at once."""
+    return await asyncio.gather(harness.supplies(principal, options, waits=waits), harness.persona(principal, options))

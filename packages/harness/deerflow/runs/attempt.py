@@ -53,8 +53,6 @@ from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, past_cancellation, se
 from deerflow.runs.input import GraphInput, RunInput, arrivals, at_head
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
-from deerflow.skills.catalog import NO_SKILLS, SkillSet
-from deerflow.skills.for_run import SkillsForRun
 from deerflow.storage.approvals import RunApprovals
 from deerflow.storage.budgets import Budget, forget_turn, keys_of, spent
 from deerflow.storage.database import Database
@@ -206,7 +204,6 @@ class Attempt:
     _task: asyncio.Task[Any] = field(init=False)
     _background: BackgroundSubagents = field(init=False)
     _agent: Agent | None = None
-    _skills: SkillSet = NO_SKILLS
     _given: GraphInput | None = None
     _stream: GraphStream | None = None
     _observers: list[Observer] | None = None
@@ -304,8 +301,6 @@ class Attempt:
         if self._observers is None:
             self._observers = await parts.capabilities.observers(self._facts(spec))
         self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})
-        skills = context.of(SkillsForRun)
-        self._skills = skills.usable if skills is not None else NO_SKILLS
         if self._meter.config is None:
             self._meter = UsageMeter(context.config, run_id, spec.options.model_name)
         if not background.running:
@@ -480,8 +475,7 @@ class Attempt:
             spec,
             agent,
             uploads=parts.agents.harness.paths.uploads(self.run.thread_id, self.run.user_id),
-            skills=self._skills,
-            prompt=partial(parts.agents.prompt, spec.principal),
+            called=partial(parts.agents.called, spec.principal, spec.options),
             provenance=ThreadProvenance(parts.database, self.run.thread_id, self.run.turn),
             config=parts.agents.harness.config,
         )

@@ -16,7 +16,6 @@ from deerflow.capability import Capabilities, NewTurn
 from deerflow.config import AppConfig
 from deerflow.runs.finalize import UNFINISHED, settle
 from deerflow.runs.request import CommandRequest, Hooks, RunRequest, RunSpec
-from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, ThreadProvenance
 from deerflow.storage.runs import EMPTY_THREAD, Run, RunStatus, RunStore
 from deerflow.threads.checkpoint import config_of, is_unfinished, provisional_title
@@ -56,8 +55,7 @@ class RunInput:
 
     Args:
         uploads: the thread's; those that a message came with are named in it.
-        skills: those that a message may name.
-        prompt: that of an MCP server which a message calls.
+        called: the facts of what a message calls of nouns.
         provenance: of the thread: what clients add, and addresses that the person writes.
         config: the snapshot that the run began with.
     """
@@ -68,8 +66,7 @@ class RunInput:
     spec: RunSpec
     agent: Agent
     uploads: Path
-    skills: SkillSet
-    prompt: Callable[[str], Awaitable[Mapping[str, str] | None]]
+    called: Callable[[str], Awaitable[Mapping[str, Any]]]
     provenance: ThreadProvenance
     config: AppConfig
 
@@ -131,8 +128,7 @@ class RunInput:
             now=self.run.created_at,
             time_zone=self.spec.request.time_zone,
             uploads_dir=self.uploads,
-            skills=self.skills,
-            prompt=self.prompt,
+            called=self.called,
             config=self.config,
             provenance=self.provenance,
         )

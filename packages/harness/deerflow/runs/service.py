@@ -29,7 +29,6 @@ from deerflow.runs.executor import Executor, RunObserver
 from deerflow.runs.finalize import follow_up_closed
 from deerflow.runs.json_answer import check_schema
 from deerflow.runs.request import RunRequest, RunSpec, check_ids
-from deerflow.skills.catalog import NO_SKILLS, SkillSet
 from deerflow.storage.database import Database
 from deerflow.storage.provenance import ThreadProvenance
 from deerflow.storage.runs import TURNS, CancelAction, Created, NewRun, Run, RunStatus, RunStore
@@ -59,8 +58,7 @@ class RunService:
     observer: learns of each run that is new or was asked to stop.
     resolve: returns a request with all that its assistant is configured with, and the custom agent that it means.
     uploads_dir: where a thread's uploads lie, by user id and thread id.
-    skills: those that a person may name in a message.
-    prompt: that of an MCP server which a message of a person calls.
+    called: the facts of what a message of a person calls of nouns.
     """
 
     database: Database
@@ -72,8 +70,7 @@ class RunService:
     executor: Executor
     uploads_dir: Callable[[str, str], Path]
     graph: Callable[[], Awaitable[Agent]]
-    skills: Callable[[Principal], Awaitable[SkillSet]]
-    prompt: Callable[[Principal, str], Awaitable[Mapping[str, str] | None]]
+    called: Callable[[Principal, RunOptions, str], Awaitable[Mapping[str, Any]]]
     capabilities: Capabilities
     resolve: Callable[[Principal, RunRequest], Awaitable[tuple[RunRequest, AgentConfig | None]]]
     config: Callable[[], Awaitable[AppConfig]]
@@ -281,10 +278,7 @@ class RunService:
                 now=utc_now(),
                 time_zone=spec.request.time_zone,
                 uploads_dir=self.uploads_dir(run.user_id, thread_id),
-                skills=(await self.skills(principal)).only(spec.options.available_skills)
-                if messages[0].text.startswith("/")
-                else NO_SKILLS,
-                prompt=partial(self.prompt, principal),
+                called=partial(self.called, principal, spec.options),
                 config=await self.config(),
                 provenance=ThreadProvenance(self.database, thread_id, run.run_id),
             )

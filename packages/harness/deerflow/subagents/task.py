@@ -252,53 +252,24 @@ class Subagents:
         emit: Callable[[dict[str, Any]], None],
         states: States,
     ) -> TaskResult:
-        began, messages, shown = time.monotonic(), list[BaseMessage](), 0
-        status: Status | None = None
-        error, limit, stops = "", asyncio.timeout(config.timeout_seconds), context.delegation.stops
-        kwargs = given.get("carries", {})  # one that an older version began has none
-        prompt = HumanMessage(given["text"], id=f"{given['namespace']}:prompt", additional_kwargs=kwargs)
+        began, messages, failure = time.monotonic(), list[BaseMessage](), None
+        limit = asyncio.timeout(config.timeout_seconds)
         try:
             graph = await self._graph(config)
-            limits = {"recursion_limit": 10 * given["max_turns"] + 100, "run_name": f"{SUBAGENT}{config.name}"}
-            playing = states(graph, {"messages": [prompt]}, limits, context)
-            async with limit, aclosing(playing) as played:
-                with stops.ending(given["task_id"], limit):
-                    async for state in played:
-                        messages = list(state["messages"])
-                        answers = [message for message in messages if isinstance(message, AIMessage)]
-                        for number, answer in enumerate(answers[shown:], shown + 1):
-                            progress = {"message": answer, "message_index": number, "total_messages": len(answers)}
-                            spent = _spent(answers[:number], context)
-                            emit({"type": "task_running", "task_id": given["task_id"], **progress, **spent})
-                        shown = len(answers)
-                        if given["task_id"] in stops:
-                            raise TimeoutError
+            playing = states(graph, _input(given), _limits(config, given), context)
+            await _follow(playing, limit, given["task_id"], context, emit, messages)
         except GraphBubbleUp:
             raise
         except Exception as problem:
-            status, error = "failed", str(problem) or type(problem).__name__
-            if given["task_id"] in stops:
-                status, error = "cancelled", "it was stopped"
-            elif limit.expired():
-                status, error = "timed_out", f"it took longer than {config.timeout_seconds} seconds"
-            else:
-                logger.exception("The subagent %s failed", config.name)
-        answers = [message for message in messages if isinstance(message, AIMessage)]
+            failure = _failure(problem, config, is_stopped=given["task_id"] in context.delegation.stops, limit=limit)
+        answers = _answers(messages)
         last = answers[-1] if answers else AIMessage("")
-        if status is None and is_failure(last):
-            status, error = "failed", str(last.additional_kwargs["error"].get("message"))
-        elif status is None and last.tool_calls:
-            status, error = (
-                "failed",
-                "a call needs the user's decision, which only a task in the foreground can wait for",
-            )
-        elif status is None and (repeated := last.additional_kwargs.get(LOOP_STOP)):
-            status, error = LOOP, f"it repeated itself: {repeated}"
+        status, error = failure or _end(last)
         used = [answer for answer in answers if answer.usage_metadata]
         work, receipts = self.work(messages)
         return {
             **given,
-            "status": status or ("turn_limit" if TURN_LIMIT in last.additional_kwargs else "completed"),
+            "status": status,
             "text": next((each.text for each in reversed(answers) if each.text.strip() and not is_failure(each)), ""),
             "error": error,
             "files": work["files"],
@@ -314,6 +285,69 @@ class Subagents:
         if config.name not in self._graphs:
             self._graphs[config.name] = await asyncio.to_thread(self.build, config)
         return self._graphs[config.name]
+
+
+def _input(given: TaskResult) -> dict[str, Any]:
+    kwargs = given.get("carries", {})  # one that an older version began has none
+    prompt = HumanMessage(given["text"], id=f"{given['namespace']}:prompt", additional_kwargs=kwargs)
+    return {"messages": [prompt]}
+
+
+def _limits(config: SubagentConfig, given: TaskResult) -> dict[str, Any]:
+    return {"recursion_limit": 10 * given["max_turns"] + 100, "run_name": f"{SUBAGENT}{config.name}"}
+
+
+async def _follow(
+    playing: AsyncGenerator[Mapping[str, Any], None],
+    limit: asyncio.Timeout,
+    task_id: str,
+    context: RunContext,
+    emit: Callable[[dict[str, Any]], None],
+    messages: list[BaseMessage],
+) -> None:
+    """Keep ``messages`` those of the graph's newest state, and emit each new answer, until the graph ends.
+
+    Raises TimeoutError: the time is over, or the task was stopped.
+    """
+    stops, shown = context.delegation.stops, 0
+    async with limit, aclosing(playing) as played:
+        with stops.ending(task_id, limit):
+            async for state in played:
+                messages[:] = state["messages"]
+                answers = _answers(messages)
+                for number, answer in enumerate(answers[shown:], shown + 1):
+                    progress = {"message": answer, "message_index": number, "total_messages": len(answers)}
+                    spent = _spent(answers[:number], context)
+                    emit({"type": "task_running", "task_id": task_id, **progress, **spent})
+                shown = len(answers)
+                if task_id in stops:
+                    raise TimeoutError
+
+
+def _answers(messages: Iterable[BaseMessage]) -> list[AIMessage]:
+    return [message for message in messages if isinstance(message, AIMessage)]
+
+
+def _failure(
+    problem: Exception, config: SubagentConfig, *, is_stopped: bool, limit: asyncio.Timeout
+) -> tuple[Status, str]:
+    if is_stopped:
+        return "cancelled", "it was stopped"
+    if limit.expired():
+        return "timed_out", f"it took longer than {config.timeout_seconds} seconds"
+    logger.exception("The subagent %s failed", config.name)
+    return "failed", str(problem) or type(problem).__name__
+
+
+def _end(last: AIMessage) -> tuple[Status, str]:
+    """Return status and error of a graph that came to its end with this answer."""
+    if is_failure(last):
+        return "failed", str(last.additional_kwargs["error"].get("message"))
+    if last.tool_calls:
+        return "failed", "a call needs the user's decision, which only a task in the foreground can wait for"
+    if repeated := last.additional_kwargs.get(LOOP_STOP):
+        return LOOP, f"it repeated itself: {repeated}"
+    return "turn_limit" if TURN_LIMIT in last.additional_kwargs else "completed", ""
 
 
 def result_text(result: TaskResult) -> str:

@@ -20,10 +20,8 @@ from deerflow.agents.turn import FACTS, PROMPT, QUOTED, human_message
 from deerflow.config import AppConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.events.jsonable import HIDDEN_KEYS
-from deerflow.mcp import COMMAND
 from deerflow.sandbox.converters.pictures import MAX_BYTES, digest
 from deerflow.security.outbound import Outbound
-from deerflow.skills.catalog import SkillSet
 from deerflow.storage.provenance import CLIENT, MAX_NAME, Source, ThreadProvenance, addresses_in
 from deerflow.tools.download import WebError, fetch, network_of
 from deerflow.uploads import Upload, keep_once, list_uploads
@@ -38,9 +36,6 @@ MAX_QUOTED = 20_000
 
 _COMPACT = re.compile(r"/compact((?:\s.*)?)", re.DOTALL)
 """A message that asks for a summary of the conversation, with what to keep above all."""
-
-_SKILL = re.compile(r"/([^\s/]+)(?=\s|\Z)")
-"""A message that may activate the skill of that name."""
 
 
 def messages_of(given: Any) -> list[AnyMessage]:
@@ -95,8 +90,7 @@ async def with_facts(
     now: datetime,
     time_zone: str | None,
     uploads_dir: Path,
-    skills: SkillSet,
-    prompt: Callable[[str], Awaitable[Mapping[str, str] | None]],
+    called: Callable[[str], Awaitable[Mapping[str, Any]]],
     config: AppConfig,
     provenance: ThreadProvenance,
 ) -> list[AnyMessage]:
@@ -105,7 +99,7 @@ async def with_facts(
     Args:
         now: when they were sent.
         time_zone: the person's, by its IANA name, for the date that the model reads.
-        prompt: that of an MCP server, by the text that calls it.
+        called: the facts of what a message with a command, ``/name``, calls of nouns.
         config: which addresses of the web may be opened.
         provenance: of the thread; gets the addresses that the person writes, and what of the messages is not the person's.
     """
@@ -115,14 +109,12 @@ async def with_facts(
         if isinstance(message, HumanMessage) and isinstance(message.content, list)
     }
     texts = [message.text for message in messages if isinstance(message, HumanMessage)]
-    prompts = {text: await prompt(text) for text in texts if COMMAND.fullmatch(text.strip())}
+    commands = {text: await called(text.strip()) for text in texts if text.lstrip().startswith("/")}
 
     def recorded() -> list[AnyMessage]:
         there = in_zone(now, time_zone)
         return [
-            _human(
-                message, (run_id, turn_id), there, uploads_dir, skills, prompts.get(message.text), brought.get(index)
-            )
+            _human(message, (run_id, turn_id), there, uploads_dir, commands.get(message.text, {}), brought.get(index))
             if isinstance(message, HumanMessage)
             else message
             for index, message in enumerate(messages)
@@ -224,8 +216,7 @@ def _human(
     ids: tuple[str, str],
     now: datetime,
     uploads_dir: Path,
-    skills: SkillSet,
-    prompt: Mapping[str, str] | None,
+    called: Mapping[str, Any],
     brought: _Brought | None,
 ) -> HumanMessage:
     extra = dict(message.additional_kwargs)
@@ -233,8 +224,6 @@ def _human(
     if brought is not None:
         message = message.model_copy(update={"content": brought.content})
         files += [upload for upload in brought.files if upload not in files]
-    called = _SKILL.match(message.text.strip())
-    skill = skills.enabled.get(called[1]) if called else None
     made = human_message(
         message.content,
         now=now,
@@ -242,8 +231,7 @@ def _human(
         turn_id=ids[1],
         files=files,
         uploads_dir=uploads_dir,
-        skill=skill,
-        prompt=prompt,
+        called=called,
         quoted=_quoted(extra.pop(QUOTED, None)),
         missing=brought.missing if brought is not None else (),
     )

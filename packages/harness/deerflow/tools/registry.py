@@ -12,7 +12,6 @@ from langchain_core.tools import BaseTool
 from deerflow.config import AppConfig, switches
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.policy import is_host_bash_allowed
-from deerflow.tools.acp import acp_tools
 from deerflow.tools.clarification import ask_clarification_tool
 from deerflow.tools.files import FILE_TOOLS, present_file_tool
 from deerflow.tools.images import view_image_tool
@@ -58,7 +57,7 @@ def get_available_tools(
         supports_vision: adds ``view_image``.
         sandbox: False leaves out the tools that work in one.
         small: leaves out tools that a model with a small window can do without, unless ``tools`` in the file lists them.
-        brought: tools of capabilities, see :meth:`deerflow.capability.Capability.tools`.
+        brought: tools of nouns, see :meth:`deerflow.capability.Offer.tools`.
         switched_off: what the person has switched off in the chat.
 
     Raises:
@@ -71,7 +70,6 @@ def get_available_tools(
         position = configured.index(bash_tool) + 1
         configured[position:position] = BACKGROUND_TOOLS
     built_in = [present_file_tool, ask_clarification_tool, *([view_image_tool] if supports_vision else [])]
-    built_in += [*brought, *acp_tools(app_config)]
     commands_and_files = (bash_tool, *BACKGROUND_TOOLS, *FILE_TOOLS, *SEARCH_TOOLS, present_file_tool, view_image_tool)
     in_sandbox = () if sandbox else commands_and_files
     shell = bash_tool in configured and sandbox
@@ -83,7 +81,10 @@ def get_available_tools(
         if tool.name in annotated
         else tool
         for tool in _first_of_each_name(
-            [tool for tool in (*configured, *built_in) if tool not in in_sandbox and tool.name not in spared]
+            [
+                *(tool for tool in (*configured, *built_in) if tool not in in_sandbox and tool.name not in spared),
+                *brought,
+            ]
         )
     ]
 

@@ -134,7 +134,7 @@ class Wizard:
         from deerflow.harness import Harness
         from deerflow_app.cli.commands.doctor import sandbox
 
-        harness = Harness.build(self.source.current(), Paths())
+        harness = Harness.build(self.source.current(), Paths(), ())
         for _, status, found, *fix in sandbox(harness):
             typer.echo(
                 f"{'✓' if status == 'ok' else '!'} {clean(found)}{f' → {clean(fix[0])}' if fix and fix[0] else ''}"

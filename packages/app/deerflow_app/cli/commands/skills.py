@@ -148,9 +148,9 @@ def check(settings: Settings, folder: Folder) -> None:
     import tempfile
 
     from deerflow.errors import RequestError
-    from deerflow.skills.installer import pack, unpacked
-    from deerflow.skills.parser import KEYS, front_matter, notes, problems, read_skill_file
-    from deerflow.skills.scan import scan
+    from deerflow.features.skills.installer import pack, unpacked
+    from deerflow.features.skills.parser import KEYS, front_matter, notes, problems, read_skill_file
+    from deerflow.features.skills.scan import scan
 
     with tempfile.TemporaryDirectory() as place:
         try:
@@ -172,7 +172,7 @@ def check(settings: Settings, folder: Folder) -> None:
 @command(app, "new")
 def new(settings: Settings, folder: Folder) -> None:
     """Make a folder with a SKILL.md to begin with."""
-    from deerflow.skills.parser import name_problem
+    from deerflow.features.skills.parser import name_problem
 
     name = folder.resolve().name
     if problem := name_problem(name):

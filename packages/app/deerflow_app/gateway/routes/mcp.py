@@ -23,14 +23,14 @@ from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from deerflow.errors import NotFoundError, RequestError
+from deerflow.features.mcp import McpPrompt
+from deerflow.features.mcp.connections import Given
+from deerflow.features.mcp.pins import McpChange
+from deerflow.features.mcp.servers import McpTrial
+from deerflow.features.mcp.states import McpServerState
 from deerflow.files.artifacts import ArtifactService
 from deerflow.files.uploads import UploadService
 from deerflow.identity import Principal
-from deerflow.mcp import McpPrompt
-from deerflow.mcp.connections import Given
-from deerflow.mcp.pins import McpChange
-from deerflow.mcp.servers import McpTrial
-from deerflow.mcp.states import McpServerState
 from deerflow.runs.request import RunRequest
 from deerflow.storage.runs import MultitaskStrategy, RunStatus
 from deerflow.storage.threads import LEAD_AGENT

@@ -8,8 +8,8 @@ from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from deerflow.skills.own import SkillChange, SkillSuggestion
-from deerflow.skills.service import Installed, SkillFiles, SkillInfo, SkillText
+from deerflow.features.skills.own import SkillChange, SkillSuggestion
+from deerflow.features.skills.service import Installed, SkillFiles, SkillInfo, SkillText
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, raw_body
 
@@ -83,7 +83,7 @@ async def list_skills(principal: CurrentPrincipal, runtime: CurrentRuntime) -> S
 @router.post("/reload", summary="Read all skills again from their files")
 async def reload_skills(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Reloaded:
     """Not needed after a change: it is seen by the times of the files. For drives on which these are not right."""
-    (await runtime.agent_provider.fresh()).skills.forget()
+    runtime.skills.forget()
     found = await runtime.skills.list(principal)
     return {"success": True, "scope": "process", "message": f"{len(found)} skills were read."}
 

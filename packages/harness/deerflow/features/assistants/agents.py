@@ -24,6 +24,7 @@ from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import AGENT_FILE, MAX_SOUL_CHARS, SOUL_FILE, AgentConfig, agents_of_files
 from deerflow.config.document import write_text
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
+from deerflow.features.assistants.custom_agents import CustomAgents
 from deerflow.features.assistants.rows import Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_agent_name
 from deerflow.storage.database import Database
@@ -31,7 +32,6 @@ from deerflow.storage.list_page import ListPage
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents import subagents_of
-from deerflow.tools.custom_agents import CustomAgents
 
 NAMESPACE = UUID("9a4f7d3e-3a52-5c0f-8a35-6d0f1c6f9b11")
 """Of the ids of assistants that have a name: the lead agent and custom agents."""

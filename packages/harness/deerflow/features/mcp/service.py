@@ -16,13 +16,13 @@ from deerflow.config.document import parse_json, read_text, write_text
 from deerflow.config.env import MASK, has_reference, mask_secrets, references, resolve_tree
 from deerflow.config.schema import McpServerConfig, mcp_entry
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError
+from deerflow.features.mcp import McpPrompt
+from deerflow.features.mcp.connections import Given, McpConnections
+from deerflow.features.mcp.pins import McpChange
+from deerflow.features.mcp.servers import McpServers, McpTrial
+from deerflow.features.mcp.states import McpServerState
 from deerflow.harness import Harness
 from deerflow.identity import Principal
-from deerflow.mcp import McpPrompt
-from deerflow.mcp.connections import Given, McpConnections
-from deerflow.mcp.pins import McpChange
-from deerflow.mcp.servers import McpTrial
-from deerflow.mcp.states import McpServerState
 
 FILE = "extensions_config.json"
 KEYS = ("mcpServers", "mcp_servers")
@@ -56,7 +56,8 @@ class McpService:
         harness: of the configuration as it is now.
     """
 
-    def __init__(self, harness: Callable[[], Awaitable[Harness]]) -> None:
+    def __init__(self, servers: McpServers, harness: Callable[[], Awaitable[Harness]]) -> None:
+        self._servers = servers
         self._harness = harness
         self._writing = asyncio.Lock()
 
@@ -81,7 +82,7 @@ class McpService:
             gone = await asyncio.to_thread(_write, file, servers, harness.config.mcp.variables)
         await self.states(principal)
         if gone:
-            await harness.mcp.forget(gone)
+            await self._servers.forget(gone)
         return await self.config(principal)
 
     async def switch(self, principal: Principal, name: str, enabled: bool) -> dict[str, Any]:
@@ -100,7 +101,7 @@ class McpService:
 
         async def restarted(name: str) -> str | None:
             try:
-                await harness.mcp.restart(name, principal.user_id)
+                await self._servers.restart(name, principal.user_id)
             except NotFoundError:
                 return None  # the person has no connection to it
             return name
@@ -111,7 +112,7 @@ class McpService:
     async def states(self, principal: Principal) -> list[McpServerState]:
         """Of each server, in the order of the file. Others than administrators see those that are on, without what went wrong."""
         harness = await self._harness()
-        found = await harness.mcp.states(harness.config, harness.sandbox_provider, principal.user_id)
+        found = await self._servers.states(harness.config, harness.sandbox_provider, principal.user_id)
         if principal.role == "admin":
             return found
         on = harness.config.extensions.enabled_mcp_servers
@@ -120,13 +121,13 @@ class McpService:
     async def prompts(self, principal: Principal) -> list[McpPrompt]:
         """Those of the servers that are up, for the person's messages."""
         harness = await self._harness()
-        return await harness.mcp.prompts(harness.config, harness.sandbox_provider, principal.user_id)
+        return await self._servers.prompts(harness.config, harness.sandbox_provider, principal.user_id)
 
     async def restart(self, principal: Principal, name: str) -> McpServerState:
         """Open a new session and wait for it. Raises NotFoundError."""
         _check(principal)
         await self.states(principal)
-        await (await self._harness()).mcp.restart(name, principal.user_id)
+        await self._servers.restart(name, principal.user_id)
         return next(one for one in await self.states(principal) if one["name"] == name)
 
     async def test(self, principal: Principal, name: str, entry: Mapping[str, Any]) -> McpTrial:
@@ -141,14 +142,14 @@ class McpService:
         valid = await asyncio.to_thread(checked)
         if valid.is_own:
             raise InvalidRequestError("Each person connects to this server. Save it, then connect: that tests it, too.")
-        return await harness.mcp.trial(name, valid, harness.config, harness.sandbox_provider)
+        return await self._servers.trial(name, valid, harness.config, harness.sandbox_provider)
 
     async def changes(self, principal: Principal, name: str) -> list[McpChange]:
         """Return the definitions of a server's tools that wait for an administrator. Raises NotFoundError."""
         _check(principal)
         harness = await self._harness()
         await self.states(principal)
-        return harness.mcp.changes(name, _entry(harness, name))
+        return self._servers.changes(name, _entry(harness, name))
 
     async def accept(self, principal: Principal, name: str, digests: Collection[str]) -> list[McpChange]:
         """Let policies and trust hold for these definitions, too; return those that still wait.
@@ -160,14 +161,14 @@ class McpService:
         _check(principal)
         harness = await self._harness()
         _entry(harness, name)
-        await harness.mcp.accept(name, digests)
+        await self._servers.accept(name, digests)
         return await self.changes(principal, name)
 
     async def log(self, principal: Principal, name: str) -> list[str]:
         """The last lines that a server has written, and what went wrong with it. Raises NotFoundError."""
         _check(principal)
         await self.states(principal)
-        return (await self._harness()).mcp.log(name, principal.user_id)
+        return self._servers.log(name, principal.user_id)
 
     async def connect(self, principal: Principal, session: str | None, name: str, redirect_uri: str) -> str:
         """The address where the person allows DeerFlow to use a server for them.
@@ -187,7 +188,7 @@ class McpService:
             raise NotFoundError(f"There is no MCP server {name!r} that is on.")
         if not entry.is_own:
             raise ConflictError(f"The MCP server {name!r} needs no connection of your own.")
-        return await _connections(harness).begin(principal, session, name, entry, redirect_uri)
+        return await _connections(self._servers).begin(principal, session, name, entry, redirect_uri)
 
     async def connected(self, principal: Principal, session: str | None, given: Given) -> str:
         """Keep what a person has allowed; the name of the server.
@@ -198,14 +199,14 @@ class McpService:
         """
         harness = await self._harness()
         servers = harness.config.extensions.enabled_mcp_servers
-        return await _connections(harness).finish(principal, session, given, servers)
+        return await _connections(self._servers).finish(principal, session, given, servers)
 
     async def disconnect(self, principal: Principal, name: str) -> None:
         """Forget the person's connection. Raises NotFoundError: there is none."""
         harness = await self._harness()
-        if not await _connections(harness).forget(principal, name):
+        if not await _connections(self._servers).forget(principal, name):
             raise NotFoundError(f"You are not connected to an MCP server {name!r}.")
-        await harness.mcp.tools(harness.config, harness.sandbox_provider, principal.user_id)  # ends the session
+        await self._servers.tools(harness.config, harness.sandbox_provider, principal.user_id)  # ends the session
 
     async def _file(self, principal: Principal) -> Path:
         _check(principal)
@@ -218,10 +219,10 @@ def _entry(harness: Harness, name: str) -> McpServerConfig:
     return entry
 
 
-def _connections(harness: Harness) -> McpConnections:
-    if harness.mcp.connections is None:
+def _connections(servers: McpServers) -> McpConnections:
+    if servers.connections is None:
         raise UnavailableError("Connections need a database, which is not there.")
-    return harness.mcp.connections
+    return servers.connections
 
 
 def _check(principal: Principal) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from deerflow.agents.effects import effects_of
 from deerflow.agents.provenance import sources_in
 from deerflow.config import AppConfig, Paths
+from deerflow.config.schema import MemoryConfig
 from deerflow.errors import InvalidRequestError
 from deerflow.features.ask import Asker
 from deerflow.features.memory import summaries
@@ -269,7 +270,7 @@ class MemoryService:
         if not (memory.is_passive and memory.injection_enabled):
             return None
         try:
-            store = await self._opened()
+            store = await self._opened(memory)
             if earlier is not None and not await store.read(owner, lambda shelf: shelf.live(limit=1)):
                 return None  # so that no thread is read for nothing
             recalled = Recalled.by(await earlier()) if earlier is not None else None
@@ -388,8 +389,8 @@ class MemoryService:
 
         return await store.write(owner, work, both)
 
-    async def _opened(self) -> MemoryStore:
-        memory = (await self._config()).memory
+    async def _opened(self, memory: MemoryConfig | None = None) -> MemoryStore:
+        memory = memory or (await self._config()).memory
         key = (memory.storage_class, memory.storage_path)
         if self._store is None or self._store[0] != key:
             made = await asyncio.to_thread(memory_store, memory, self._database, self._paths)

@@ -16,8 +16,8 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from deerflow.config.env import is_secret_key
+from deerflow.features.skills.parser import SKILL_FILE
 from deerflow.security.text import inline
-from deerflow.skills.parser import SKILL_FILE
 
 MAX_SCANNED_BYTES = 1 << 20
 _LONGEST_LINE = 2000

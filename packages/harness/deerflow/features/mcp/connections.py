@@ -17,9 +17,9 @@ from deerflow.config.schema import McpServerConfig
 from deerflow.config.secrets import Seal, WrongKeyError
 from deerflow.config.section import require
 from deerflow.errors import InvalidRequestError, UnavailableError
+from deerflow.features.mcp.rows import McpAuthorization, McpConnection, McpConnectionRepository
 from deerflow.identity import Principal
 from deerflow.security.outbound import Outbound
-from deerflow.storage.mcp import McpAuthorization, McpConnection, McpConnectionRepository
 from deerflow.storage.tables import utc_now
 
 LIFETIME = timedelta(minutes=10)
@@ -67,7 +67,7 @@ class McpConnections:
     ) -> str:
         """The address where the person allows access. Raises UnavailableError: the server cannot be connected; says why."""
         await _import()
-        from deerflow.mcp import authorization as steps
+        from deerflow.features.mcp import authorization as steps
 
         state = secrets.token_urlsafe(32)
         client = await self._client(principal.user_id, name)
@@ -102,7 +102,7 @@ class McpConnections:
         if not given.code:
             raise InvalidRequestError(f"{name} was not connected: {given.error or 'nothing was allowed'}.")
         await _import()
-        from deerflow.mcp import authorization as steps
+        from deerflow.features.mcp import authorization as steps
 
         try:
             made, seconds = await steps.finish(kept, given.code, given.issuer, steps.door_of(entry, self._outbound))
@@ -142,7 +142,7 @@ class McpConnections:
 
     async def _refresh(self, held: McpConnection, known: Mapping[str, Any], entry: McpServerConfig) -> None:
         await _import()
-        from deerflow.mcp import authorization as steps
+        from deerflow.features.mcp import authorization as steps
 
         data = None
         until = held.expires_at
@@ -176,7 +176,7 @@ class McpConnections:
 
 async def _import() -> None:
     """The SDK takes its time, so it is imported when it is needed, and not on a loop."""
-    await asyncio.to_thread(import_module, "deerflow.mcp.authorization")
+    await asyncio.to_thread(import_module, "deerflow.features.mcp.authorization")
 
 
 def _fits(known: Mapping[str, Any] | None, entry: McpServerConfig) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphInterrupt
 
-from deerflow.agents.approvals import answer_to, card, waits_for_person
 from deerflow.agents.effects import Effect
 from deerflow.config.schema import UnattendedConfig
 from deerflow.context import RunContext
 from deerflow.context.approvals import Approvals
+from deerflow.features.guardrails.approvals import answer_to, card
 from deerflow.tools.shell import REFUSED_HOSTS, WANTS_PACKAGES
 
 NETWORK = "network"
@@ -47,7 +47,7 @@ class NetworkQuestions:
     async def _decided(self, hosts: tuple[str, ...], call_id: str, *, packages: bool = False) -> str:
         """Return the decision about a host, or those of packages; empty if the person need not be asked."""
         host = " and ".join(hosts)
-        if not waits_for_person(self.context, self.unattended):
+        if not self.context.trust.waits(self.unattended):
             await self._record(host, "deny", call_id)
             return ""
         value = await self._card(host, packages=packages)

@@ -20,14 +20,12 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.transcript import is_person
 from deerflow.agents.turn import DURING_WORK, FACTS, SKILL
-from deerflow.config import Paths
 from deerflow.errors import RequestError
+from deerflow.features.skills.catalog import NO_SKILLS
+from deerflow.features.skills.for_run import SkillsForRun
+from deerflow.features.skills.parser import Skill
+from deerflow.features.skills.tools import run_skill_script_tool, runs_script_of, script_call, without_secrets
 from deerflow.sandbox.interface import WORKSPACE
-from deerflow.skills.catalog import NO_SKILLS
-from deerflow.skills.for_run import SkillsForRun
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import Skill
-from deerflow.tools.skills import run_skill_script_tool, runs_script_of, script_call, without_secrets
 
 ALWAYS = frozenset({"ask_clarification", "present_files", "write_todos", "describe_skill", "tool_search"})
 """Tools that change nothing outside of the conversation."""
@@ -48,10 +46,6 @@ RUN_SCRIPT = run_skill_script_tool.name
 class SkillsMiddleware(Middleware):
     """A skill is active from the message that names it to the end of its turn."""
 
-    def __init__(self, paths: Paths) -> None:
-        super().__init__()
-        self._paths = paths
-
     async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         context, call = context_of(request), request.tool_call
         skill = active_skill(request.state["messages"])
@@ -63,8 +57,8 @@ class SkillsMiddleware(Middleware):
             allowed = ", ".join(skill["allowed_tools"]) or "none"
             return error_result(call, f"Error: The active skill {skill['name']} allows only these tools: {allowed}.")
         used = next((one for one in skills.enabled.values() if reads and one.file == path), None)
-        if used is not None and context is not None:
-            await asyncio.to_thread(OwnSkills(self._paths, context.principal.user_id).count, used.name)
+        if used is not None and given is not None:
+            await asyncio.to_thread(given.own.count, used.name)
         if call["name"] == "bash" and given is not None and any(one.secrets for one in skills.enabled.values()):
             return await _with_secrets(request, handler, given, skill)
         return await handler(request)

@@ -33,10 +33,10 @@ from mcp_types import (
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.event_loop import blocking_twin
-from deerflow.mcp.definitions import Change, Definition, destination_of
-from deerflow.mcp.files import ThreadFiles, files_of
-from deerflow.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
-from deerflow.mcp.server import McpCallError
+from deerflow.features.mcp.definitions import Change, Definition, destination_of
+from deerflow.features.mcp.files import ThreadFiles, files_of
+from deerflow.features.mcp.questions import GIVEN_UP, OpenCall, Progress, answer_to, is_answered, skip
+from deerflow.features.mcp.server import McpCallError
 from deerflow.reflection import resolve_variable
 from deerflow.sandbox.interface import WORKSPACE, SandboxError
 from deerflow.security.door import harmless
@@ -89,7 +89,7 @@ def interceptors_of(paths: Sequence[str]) -> list[Interceptor]:
 
 
 class Calls(Protocol):
-    """Makes calls, from any event loop; see :class:`deerflow.mcp.servers.McpServers`."""
+    """Makes calls, from any event loop; see :class:`deerflow.features.mcp.servers.McpServers`."""
 
     async def begin(
         self,

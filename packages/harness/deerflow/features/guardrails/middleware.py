@@ -18,7 +18,6 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 
-from deerflow.agents.approvals import answer_to, card, pattern_of, waits_for_person
 from deerflow.agents.effects import Effect, effect_of
 from deerflow.agents.middlewares.base import (
     Middleware,
@@ -34,14 +33,14 @@ from deerflow.agents.middlewares.base import (
     with_replaced,
 )
 from deerflow.agents.middlewares.tool_calls_middleware import ToolOrderMiddleware
-from deerflow.agents.network_questions import NetworkQuestions
 from deerflow.agents.provenance import foreign_sources, network_of
 from deerflow.agents.transcript import DECISION, NETWORK_DECISION, REFUSED
-from deerflow.agents.uploads_at_risk import destroys_uploads
 from deerflow.config.schema import GuardrailProviderConfig, GuardrailsConfig, UnattendedConfig
 from deerflow.context import RunContext
 from deerflow.context.approvals import Approvals
-from deerflow.guardrails import (
+from deerflow.features.guardrails.approvals import answer_to, card, pattern_of
+from deerflow.features.guardrails.network_questions import NetworkQuestions
+from deerflow.features.guardrails.providers import (
     GuardrailDecision,
     GuardrailProvider,
     GuardrailReason,
@@ -49,6 +48,7 @@ from deerflow.guardrails import (
     PolicyProvider,
     covers,
 )
+from deerflow.features.guardrails.uploads_at_risk import destroys_uploads
 from deerflow.reflection import resolve_variable
 from deerflow.security.addresses import in_hosts
 from deerflow.storage.provenance import Source
@@ -101,7 +101,7 @@ class _Call:
 class GuardrailMiddleware(Middleware):
     """Allows a call, refuses it with the provider's reason, or interrupts the run until the person has decided.
 
-    Each call that needs a decision has an interrupt of its own, see :mod:`deerflow.agents.approvals`. Calls beside it run and are not
+    Each call that needs a decision has an interrupt of its own, see :mod:`deerflow.features.guardrails.approvals`. Calls beside it run and are not
     repeated. ``approve`` may carry a ``grant``, for this ``thread`` or ``always``, with a ``pattern`` of arguments: calls that it covers
     are made without asking. An answer counts more than a grant. Decisions hold for the definition of the tool that the person was
     shown: another one asks again.
@@ -147,7 +147,7 @@ class GuardrailMiddleware(Middleware):
                 await _record(request, "grant", replace(decision, policy_id=grant))
                 return await self._made(request, handler)
             context = context_of(request)
-            if context is None or waits_for_person(context, self.unattended):
+            if context is None or context.trust.waits(self.unattended):
                 raise
             return await _denied(request, replace(decision, reasons=[NO_PERSON, *decision.reasons]))
         await _record(request, answer["type"], decision)

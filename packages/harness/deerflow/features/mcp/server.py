@@ -44,10 +44,10 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from deerflow.config.schema import McpServerConfig
-from deerflow.mcp import McpPrompt, Reason
-from deerflow.mcp.questions import CURRENT, DECLINED, OpenCall, is_web_address
-from deerflow.mcp.transport import ProgramMissing, Streams
-from deerflow.mcp.wire import shown
+from deerflow.features.mcp import McpPrompt, Reason
+from deerflow.features.mcp.questions import CURRENT, DECLINED, OpenCall, is_web_address
+from deerflow.features.mcp.transport import ProgramMissing, Streams
+from deerflow.features.mcp.wire import shown
 from deerflow.sandbox.interface import WORKSPACE
 from deerflow.security.door import harmless
 from deerflow.security.text import inline

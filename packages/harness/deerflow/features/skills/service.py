@@ -9,16 +9,12 @@ from pathlib import Path
 
 from typing_extensions import TypedDict
 
-from deerflow.config import AppConfig, Paths
+from deerflow.config import AppConfig
 from deerflow.errors import ForbiddenError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
-from deerflow.identity import Principal
-from deerflow.security.addresses import Blocked
-from deerflow.security.outbound import Outbound
-from deerflow.security.text import inline
-from deerflow.skills.catalog import SkillSet
-from deerflow.skills.installer import pack
-from deerflow.skills.own import OwnSkills, SkillChange, SkillSuggestion
-from deerflow.skills.parser import (
+from deerflow.features.skills.catalog import SkillCatalog, SkillSet
+from deerflow.features.skills.installer import pack
+from deerflow.features.skills.own import OwnSkills, SkillChange, SkillSuggestion
+from deerflow.features.skills.parser import (
     MAX_SKILL_FILE_BYTES,
     SKILL_FILE,
     Category,
@@ -27,8 +23,12 @@ from deerflow.skills.parser import (
     notes,
     read_skill_file,
 )
-from deerflow.skills.scan import Finding, Review, files_in, question, review_of, scan, texts_in
-from deerflow.skills.secrets import SkillSecrets
+from deerflow.features.skills.scan import Finding, Review, files_in, question, review_of, scan, texts_in
+from deerflow.features.skills.secrets import SkillSecrets
+from deerflow.identity import Principal
+from deerflow.security.addresses import Blocked
+from deerflow.security.outbound import Outbound
+from deerflow.security.text import inline
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Installed(TypedDict):
 
 class SkillService:
     """Args:
-    load: the skills that a person has now.
+    catalog: of the installation.
     outbound: which addresses skills may come from.
     config: the snapshot now in force.
     ask: a question to a model.
@@ -93,17 +93,19 @@ class SkillService:
 
     def __init__(
         self,
-        paths: Paths,
-        load: Callable[[Principal], Awaitable[SkillSet]],
+        catalog: SkillCatalog,
         outbound: Outbound,
         config: Callable[[], Awaitable[AppConfig]],
         ask: Callable[..., Awaitable[str]],
     ) -> None:
-        self._paths = paths
-        self._load = load
+        self._catalog = catalog
         self._outbound = outbound
         self._config = config
         self._ask = ask
+
+    def forget(self) -> None:
+        """Read all files again when they are asked for next."""
+        self._catalog.forget()
 
     async def list(self, principal: Principal, *, enabled_only: bool = False) -> list[SkillInfo]:
         """By name."""
@@ -293,11 +295,14 @@ class SkillService:
             text = f"It could not be asked: {str(error) or type(error).__name__}"
             return {"model": model, "verdict": "failed", "text": inline(text, 500)}
 
+    async def _load(self, principal: Principal) -> SkillSet:
+        return await asyncio.to_thread(self._catalog.load, await self._config(), principal.user_id)
+
     def _own(self, principal: Principal) -> OwnSkills:
-        return OwnSkills(self._paths, principal.user_id)
+        return OwnSkills(self._catalog.paths, principal.user_id)
 
     def _secrets(self, principal: Principal) -> SkillSecrets:
-        return SkillSecrets(self._own(principal), self._paths.secrets_key_file)
+        return SkillSecrets(self._own(principal), self._catalog.paths.secrets_key_file)
 
     async def _find(self, principal: Principal, name: str, *, own: bool = False) -> Skill:
         found = (await self._load(principal)).skills.get(name)

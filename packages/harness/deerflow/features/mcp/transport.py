@@ -29,8 +29,8 @@ from deerflow.config.schema import McpOAuthConfig, McpServerConfig, SandboxConfi
 from deerflow.config.secrets import Seal, SealedFile
 from deerflow.config.section import require
 from deerflow.event_loop import to_its_end
-from deerflow.mcp.files import ThreadFiles
-from deerflow.mcp.wire import MAX_MESSAGE, MendingClient, mended
+from deerflow.features.mcp.files import ThreadFiles
+from deerflow.features.mcp.wire import MAX_MESSAGE, MendingClient, mended
 from deerflow.sandbox.interface import WORKSPACE, Limits, Mount, Network, Policy, SandboxError, SandboxProvider
 
 Streams = Any

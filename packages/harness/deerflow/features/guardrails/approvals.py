@@ -13,9 +13,7 @@ from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
 from deerflow.agents.effects import Effect
-from deerflow.config.schema import UnattendedConfig
-from deerflow.context import RunContext
-from deerflow.guardrails import Pattern, covers
+from deerflow.features.guardrails.providers import Pattern, covers
 from deerflow.storage.provenance import Source
 
 DECISIONS = ("approve", "edit", "reject", "respond")
@@ -116,13 +114,6 @@ def _problem_of_grant(
         why = f" It says nothing of {missing}: null stands for any value." if missing else ""
         return f"The pattern does not fit the arguments of this call.{why}"
     return None
-
-
-def waits_for_person(context: RunContext, unattended: UnattendedConfig) -> bool:
-    """Return whether the run waits for a person where one has to decide."""
-    if not context.trust.unattended:
-        return True
-    return unattended.mode == "park" or (unattended.mode == "auto" and context.trust.can_wait)
 
 
 def pattern_of(decision: Mapping[str, Any]) -> Pattern | None:

@@ -13,11 +13,11 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from deerflow.errors import RequestError
+from deerflow.features.skills.catalog import SkillSet
+from deerflow.features.skills.for_run import SkillsForRun
+from deerflow.features.skills.parser import Skill
 from deerflow.sandbox.interface import WORKSPACE
 from deerflow.security.text import inline
-from deerflow.skills.catalog import SkillSet
-from deerflow.skills.for_run import SkillsForRun
-from deerflow.skills.parser import Skill
 from deerflow.tools.decorator import RUNS_COMMANDS, Runtime, async_tool
 from deerflow.tools.shell import absolute, cut_middle, network_note, settings
 
@@ -146,7 +146,8 @@ async def skill_manage_tool(
         return "Error: Skills cannot be changed here."
     try:
         await given.suggest(
-            {"action": action, "name": name, "content": content, "path": path, "find": find, "replace": replace}
+            {"action": action, "name": name, "content": content, "path": path, "find": find, "replace": replace},
+            runtime.context.thread_id,
         )
     except RequestError as error:
         return f"Error: {error}"

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from deerflow.config import AppConfig, Paths
 from deerflow.config.paths import shipped_skills
-from deerflow.security.text import inline
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import (
+from deerflow.features.skills.own import OwnSkills
+from deerflow.features.skills.parser import (
     MAX_DESCRIPTION,
     SKILL_FILE,
     Category,
@@ -25,6 +24,7 @@ from deerflow.skills.parser import (
     parse,
     read_skill_file,
 )
+from deerflow.security.text import inline
 from deerflow.storage.matching import best_matches
 
 logger = logging.getLogger(__name__)
@@ -155,19 +155,13 @@ NO_SKILLS = SkillSet()
 class SkillCatalog:
     """Loads skills, and reads again only what has changed. Safe to share between threads."""
 
-    def __init__(self, config: AppConfig, paths: Paths) -> None:
-        self.config = config
-        self._paths = paths
-        self._parsed: dict[Path, tuple[Stamp, Skill | str]] = {}
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        self._parsed: dict[tuple[Path, str], tuple[Stamp, Skill | str]] = {}
+        """By file and path in sandboxes."""
         self._sets: dict[str, tuple[object, SkillSet]] = {}
         self._seen: Found = ()
         """The files of public skills, shared by the persons whose sets were made of them."""
-
-    @property
-    def public(self) -> Path:
-        """The folder of public skills: the configured one, the project's, or what comes with DeerFlow. Looks at the disk."""
-        own = self.config.skills.directory(self.config.origin.project_root) / PUBLIC
-        return own if self.config.skills.path is not None or own.is_dir() else shipped_skills()
 
     def forget(self) -> None:
         """Read everything again when it is asked for next, also files that look unchanged, as on some network drives."""
@@ -175,14 +169,14 @@ class SkillCatalog:
         self._parsed.clear()
         self._seen = ()
 
-    def load(self, user_id: str) -> SkillSet:
+    def load(self, config: AppConfig, user_id: str) -> SkillSet:
         """The skills that a person has now. Blocks; of two with one name the person's own counts."""
-        kept, folder = OwnSkills(self._paths, user_id), self.public
+        kept, folder = OwnSkills(self.paths, user_id), public_folder(config)
         public = tuple(_skill_files(folder))
         public = self._seen = self._seen if self._seen == public else public
         own = tuple(_skill_files(kept.custom))
         states, used = kept.states(), kept.used()
-        key, known = (public, own, states, used), self._sets.get(user_id)
+        key, known = (config.id, public, own, states, used), self._sets.get(user_id)
         if known is not None and known[0] == key:
             return known[1]
         skills: dict[str, Skill] = {}
@@ -191,17 +185,17 @@ class SkillCatalog:
         found: dict[Category, tuple[Path, Found]] = {"public": (folder, public), "custom": (kept.custom, own)}
         for category, (root, files) in found.items():
             for file, stamp in files:
-                path = f"{self.config.skills.container_path}/{category}/{file.parent.relative_to(root).as_posix()}"
+                path = f"{config.skills.container_path}/{category}/{file.parent.relative_to(root).as_posix()}"
                 if category == "public":
                     in_public.add(path)
                 skill = self._skill(file, stamp, category, path)
                 if isinstance(skill, str):
                     problems[path] = skill
                     continue
-                enabled = states.get(skill.name, self.config.extensions.is_skill_enabled(skill.name, category))
+                enabled = states.get(skill.name, config.extensions.is_skill_enabled(skill.name, category))
                 skills[skill.name] = skill if enabled else replace(skill, enabled=False)
         ours = dict(sorted(skills.items()))
-        made = SkillSet(ours, problems, self.config.skills.container_path, used, folder, frozenset(in_public))
+        made = SkillSet(ours, problems, config.skills.container_path, used, folder, frozenset(in_public))
         self._sets[user_id] = key, made
         if len(self._sets) > MAX_SETS:
             self._sets.pop(next(iter(self._sets)))
@@ -209,7 +203,7 @@ class SkillCatalog:
 
     def _skill(self, file: Path, stamp: Stamp, category: Category, path: str) -> Skill | str:
         """The skill, or why it is none."""
-        known = self._parsed.get(file)
+        known = self._parsed.get((file, path))
         if known is None or known[0] != stamp:
             try:
                 text = read_skill_file(file)
@@ -219,8 +213,14 @@ class SkillCatalog:
             except InvalidSkillError as error:
                 found = str(error)
                 logger.warning("%s is left out: %s", path, found)
-            known = self._parsed[file] = stamp, found
+            known = self._parsed[file, path] = stamp, found
         return known[1]
+
+
+def public_folder(config: AppConfig) -> Path:
+    """Return the folder of public skills: the configured one, the project's, or what comes with DeerFlow. Looks at the disk."""
+    own = config.skills.directory(config.origin.project_root) / PUBLIC
+    return own if config.skills.path is not None or own.is_dir() else shipped_skills()
 
 
 def _line(skill: Skill, root: str, most: int) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing_extensions import TypedDict
 
 from deerflow.errors import ConflictError
-from deerflow.mcp.definitions import Change, Definition, ServerOffer, shown
-from deerflow.storage.mcp import McpPin, McpPinRepository, with_accepted, with_listed
+from deerflow.features.mcp.definitions import Change, Definition, ServerOffer, shown
+from deerflow.features.mcp.rows import McpPin, McpPinRepository, with_accepted, with_listed
 from deerflow.storage.tables import utc_now
 
 REFRESH_SECONDS = 5.0

@@ -11,8 +11,8 @@ from typing import TypedDict
 
 from deerflow.config.secrets import Seal, SealedFile, WrongKeyError
 from deerflow.errors import ConflictError, ForbiddenError, RequestError
-from deerflow.skills.own import OwnSkills
-from deerflow.skills.parser import Skill
+from deerflow.features.skills.own import OwnSkills
+from deerflow.features.skills.parser import Skill
 
 logger = logging.getLogger(__name__)
 

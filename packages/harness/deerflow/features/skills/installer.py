@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from deerflow.errors import RequestError, TooLargeError
+from deerflow.features.skills.parser import SKILL_FILE, InvalidSkillError, checked, read_skill_file
 from deerflow.security.archives import READABLE, TAIL_BYTES, check_directory
-from deerflow.skills.parser import SKILL_FILE, InvalidSkillError, checked, read_skill_file
 
 MAX_ARCHIVE_BYTES = 30 << 20
 MAX_FILES = 5000

@@ -21,8 +21,8 @@ from typing_extensions import TypedDict
 from deerflow.config import Paths
 from deerflow.config.document import write_text
 from deerflow.errors import ConflictError, NotFoundError, RequestError, TooLargeError
-from deerflow.skills.installer import clone, unpacked
-from deerflow.skills.parser import (
+from deerflow.features.skills.installer import clone, unpacked
+from deerflow.features.skills.parser import (
     MAX_SKILL_FILE_BYTES,
     SKILL_FILE,
     InvalidSkillError,
@@ -30,7 +30,7 @@ from deerflow.skills.parser import (
     checked,
     name_problem,
 )
-from deerflow.skills.scan import Finding, Review, scan, scan_text
+from deerflow.features.skills.scan import Finding, Review, scan, scan_text
 
 FOLDERS = ("references", "templates", "scripts", "assets")
 """Of a skill, whose files can be written one by one."""

@@ -9,7 +9,7 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
 from deerflow.errors import RequestError
-from deerflow.tools.custom_agents import CustomAgents
+from deerflow.features.assistants.custom_agents import CustomAgents
 from deerflow.tools.decorator import OUTLIVES_THREAD, Runtime, async_tool
 
 Soul = Annotated[str, Field(description="The whole SOUL.md: purpose, manner, limits")]

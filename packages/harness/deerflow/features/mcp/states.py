@@ -9,15 +9,15 @@ from typing_extensions import TypedDict
 
 from deerflow.config.schema import McpServerConfig
 from deerflow.config.section import EMPTY
-from deerflow.mcp import Reason
-from deerflow.mcp.definitions import Change, ServerOffer, plain_name
-from deerflow.mcp.pins import Pins
+from deerflow.features.mcp import Reason
+from deerflow.features.mcp.definitions import Change, ServerOffer, plain_name
+from deerflow.features.mcp.pins import Pins
 from deerflow.security.door import harmless
 
 if TYPE_CHECKING:
     from mcp_types import Tool
 
-    from deerflow.mcp.server import McpServer
+    from deerflow.features.mcp.server import McpServer
 
 
 class McpTool(TypedDict):

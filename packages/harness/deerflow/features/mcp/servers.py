@@ -17,25 +17,28 @@ from typing_extensions import TypedDict
 from deerflow.config import AppConfig
 from deerflow.config.schema import McpServerConfig, SandboxConfig
 from deerflow.errors import NotFoundError
-from deerflow.mcp import COMMAND, McpPrompt, Reason
-from deerflow.mcp.definitions import ServerOffer, names_of, offer_of
-from deerflow.mcp.pins import McpChange, Pins
-from deerflow.mcp.states import McpServerState, McpTool, state_of, tools_shown
+from deerflow.features.mcp import COMMAND, McpPrompt, Reason
+from deerflow.features.mcp.connections import McpConnections
+from deerflow.features.mcp.definitions import ServerOffer, names_of, offer_of
+from deerflow.features.mcp.pins import McpChange, Pins
+from deerflow.features.mcp.rows import McpConnectionRepository, McpPinRepository
+from deerflow.features.mcp.states import McpServerState, McpTool, state_of, tools_shown
 from deerflow.sandbox.interface import SandboxProvider
 from deerflow.sandbox.spawner import Spawner
+from deerflow.security.outbound import Outbound
 from deerflow.security.text import inline
+from deerflow.storage.database import Database
 from deerflow.tools import OWN_NAMES
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
 
-    from deerflow.mcp.connections import McpConnections
-    from deerflow.mcp.files import ThreadFiles
-    from deerflow.mcp.questions import OpenCall
-    from deerflow.mcp.server import McpServer
-    from deerflow.mcp.tools import Interceptor, OfferedTool
-    from deerflow.mcp.transport import ProgramPlace
+    from deerflow.features.mcp.files import ThreadFiles
+    from deerflow.features.mcp.questions import OpenCall
+    from deerflow.features.mcp.server import McpServer
+    from deerflow.features.mcp.tools import Interceptor, OfferedTool
+    from deerflow.features.mcp.transport import ProgramPlace
 
 GRACE_SECONDS = 0.5
 """A run waits so long for further servers when one has become ready."""
@@ -111,6 +114,11 @@ class McpServers:
     _place: ProgramPlace | None = None
     """The place of programs when servers were started last."""
 
+    def keep(self, database: Database, outbound: Outbound) -> None:
+        """Keep connections of people, and definitions that trust holds for, in a database. ``outbound``: which addresses may be asked."""
+        self.connections = McpConnections(McpConnectionRepository(database), self.key_file, outbound)
+        self.pins = Pins(McpPinRepository(database))
+
     async def tools(
         self, config: AppConfig, provider: SandboxProvider, user_id: str = "", *, wait: bool = False
     ) -> tuple[BaseTool, ...]:
@@ -180,7 +188,7 @@ class McpServers:
         known = await self.prompts(config, provider, user_id)
         if (prompt := next((one for one in known if one["command"] == wanted), None)) is None:
             return None
-        from deerflow.mcp.server import arguments_of, text_of
+        from deerflow.features.mcp.server import arguments_of, text_of
 
         name = inline(wanted[1:])
         try:
@@ -230,7 +238,7 @@ class McpServers:
         Raises:
             McpCallError: there is no result, or the tool has another definition now.
         """
-        from deerflow.mcp.server import McpCallError
+        from deerflow.features.mcp.server import McpCallError
 
         async def begin() -> CallToolResult | ElicitRequestParams:
             running = self._found(name, user_id)
@@ -337,8 +345,8 @@ class McpServers:
         if not new:
             return
         await _load()
-        from deerflow.mcp.tools import interceptors_of
-        from deerflow.mcp.transport import ProgramPlace
+        from deerflow.features.mcp.tools import interceptors_of
+        from deerflow.features.mcp.transport import ProgramPlace
 
         if (paths := config.extensions.mcp_interceptors) != self._interceptors[0]:
             self._interceptors = paths, await asyncio.to_thread(interceptors_of, paths)
@@ -359,8 +367,8 @@ class McpServers:
         header: Any = None,
         files: Any = None,
     ) -> _Running:
-        from deerflow.mcp.server import McpServer
-        from deerflow.mcp.transport import transport_of
+        from deerflow.features.mcp.server import McpServer
+        from deerflow.features.mcp.transport import transport_of
 
         now = asyncio.get_running_loop().time()
         server = McpServer(key[0], entry, partial(transport_of, key[0], entry, place, header, files=files))
@@ -370,7 +378,7 @@ class McpServers:
 
     async def _of_thread(self, known: _Running, files: ThreadFiles | None) -> _Running:
         """Return the session of a thread with a server that works on its files; open it if need be. Raises McpCallError."""
-        from deerflow.mcp.server import PROGRAM_SECONDS, McpCallError
+        from deerflow.features.mcp.server import PROGRAM_SECONDS, McpCallError
 
         name, place = known.server.name, self._place
         if files is None or place is None:
@@ -392,8 +400,8 @@ class McpServers:
         await _load()
         from anyio import TemporaryDirectory
 
-        from deerflow.mcp.server import McpServer
-        from deerflow.mcp.transport import ProgramPlace, transport_of
+        from deerflow.features.mcp.server import McpServer
+        from deerflow.features.mcp.transport import ProgramPlace, transport_of
 
         await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
         async with TemporaryDirectory(dir=str(self.directory), prefix="test-", ignore_cleanup_errors=True) as directory:
@@ -435,7 +443,7 @@ class McpServers:
                 until = clock() + GRACE_SECONDS
 
     def _tools_of(self, running: _Running, names: Mapping[tuple[str, str], str]) -> tuple[BaseTool, ...]:
-        from deerflow.mcp.tools import tools_of
+        from deerflow.features.mcp.tools import tools_of
 
         server, interceptors = running.server, self._interceptors[1]
         if server.state == "failed":
@@ -465,7 +473,7 @@ class McpServers:
 
 async def _load() -> None:
     """What costs seconds the first time."""
-    for module in ("deerflow.mcp.tools", "deerflow.mcp.transport", "jsonschema"):
+    for module in ("deerflow.features.mcp.tools", "deerflow.features.mcp.transport", "jsonschema"):
         await asyncio.to_thread(import_module, module)
 
 
@@ -485,6 +493,6 @@ def _opened_by(entry: McpServerConfig, sandbox: SandboxConfig) -> object:
 
 
 def _offered(name: str, offer: ServerOffer, pins: Pins, names: Mapping[tuple[str, str], str]) -> list[OfferedTool]:
-    from deerflow.mcp.tools import OfferedTool
+    from deerflow.features.mcp.tools import OfferedTool
 
     return [OfferedTool(one, names[name, one.tool.name], pins.change_of(name, one)) for one in offer.definitions]

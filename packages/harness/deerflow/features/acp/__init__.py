@@ -1,0 +1,1 @@
+"""Agents of other makers, which the lead agent gives tasks to by the Agent Client Protocol."""

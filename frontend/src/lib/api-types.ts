@@ -2515,10 +2515,10 @@ export interface components {
             changes: components["schemas"]["McpChange"][];
         };
         /**
-         * McpConfig
+         * McpEntries
          * @description Entries by name, as in `extensions_config.json`. Secrets are shown as marks; a mark that is sent back keeps its secret.
          */
-        McpConfig: {
+        McpEntries: {
             /** Mcp Servers */
             mcp_servers: {
                 [key: string]: {
@@ -2611,8 +2611,8 @@ export interface components {
             /** Tools */
             tools: components["schemas"]["McpTool"][];
         };
-        /** McpServers */
-        McpServers: {
+        /** McpServerStates */
+        McpServerStates: {
             /** Servers */
             servers: components["schemas"]["McpServerState"][];
         };
@@ -4070,6 +4070,11 @@ export interface components {
             findings: components["schemas"]["Finding"][];
             review?: components["schemas"]["Review"] | null;
         };
+        /** SkillSuggestions */
+        SkillSuggestions: {
+            /** Suggestions */
+            suggestions: components["schemas"]["SkillSuggestion"][];
+        };
         /**
          * SkillText
          * @description ``content``: the text of SKILL.md; ``digest``: of all its files and its origin; ``unconfirmed_secrets``: those that its scripts
@@ -4372,6 +4377,14 @@ export interface components {
              * @description Default: the first model.
              */
             model_name?: string | null;
+        };
+        /** Suggestions */
+        Suggestions: {
+            /**
+             * Suggestions
+             * @description At most n. Empty if the model cannot be asked.
+             */
+            suggestions: string[];
         };
         /** SuggestionsConfig */
         SuggestionsConfig: {
@@ -5106,19 +5119,6 @@ export interface components {
              * @description The run changed more files than are counted.
              */
             truncated: boolean;
-        };
-        /** Suggestions */
-        deerflow_app__gateway__routes__skills__Suggestions: {
-            /** Suggestions */
-            suggestions: components["schemas"]["SkillSuggestion"][];
-        };
-        /** Suggestions */
-        deerflow_app__gateway__routes__suggestions__Suggestions: {
-            /**
-             * Suggestions
-             * @description At most n. Empty if the model cannot be asked.
-             */
-            suggestions: string[];
         };
         /** @enum {string} */
         ToolFailure: "failed" | "unknown_tool" | "invalid_arguments" | "unreadable_arguments" | "denied" | "rejected" | "interrupted" | "not_made";

@@ -23,4 +23,5 @@ export const confirmFact = (agent: string | null, id: string) =>
 export const undoFact = (agent: string | null, id: string) =>
   http.post<Memory>(`${factPath(id)}/undo`, undefined, ask(agent));
 
-export const isRemembering = async () => (await http.get<Schemas["MemorySettings"]>("/api/memory/config")).enabled;
+export const isRemembering = async () =>
+  (await http.get<Schemas["MemorySettings"]>("/api/memory/config")).enabled;

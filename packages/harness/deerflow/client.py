@@ -53,6 +53,12 @@ if TYPE_CHECKING:
 
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
+    from deerflow.features.assistants.agents import AgentVersion
+    from deerflow.features.mcp import McpPrompt
+    from deerflow.features.mcp.pins import McpChange
+    from deerflow.features.mcp.states import McpServerState
+    from deerflow.features.skills.own import SkillSuggestion
+    from deerflow.features.skills.service import Installed, SkillInfo, SkillText
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -535,32 +541,32 @@ class DeerFlowClient:
 
     # skills ---------------------------------------------------------------------------------------------------------
 
-    async def alist_skills(self, enabled_only: bool = False) -> dict[str, Any]:
-        """``{skills: [{name, description, license, category, enabled, path, ...}]}``."""
+    async def alist_skills(self, enabled_only: bool = False) -> dict[str, list[SkillInfo]]:
+        """Return ``{skills: […]}``."""
         return {"skills": await self._runtime.skills.list(LOCAL_PRINCIPAL, enabled_only=enabled_only)}
 
-    async def aget_skill(self, name: str) -> dict[str, Any] | None:
+    async def aget_skill(self, name: str) -> SkillText | None:
         """The same with ``content``, the text of its SKILL.md; None: there is no such skill."""
         try:
-            return {**await self._runtime.skills.get(LOCAL_PRINCIPAL, name)}
+            return await self._runtime.skills.get(LOCAL_PRINCIPAL, name)
         except NotFoundError:
             return None
 
-    async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
+    async def aupdate_skill(self, name: str, *, enabled: bool) -> SkillInfo:
         """Switch a skill on or off. Raises NotFoundError."""
-        return {**await self._runtime.skills.set_enabled(LOCAL_PRINCIPAL, name, enabled)}
+        return await self._runtime.skills.set_enabled(LOCAL_PRINCIPAL, name, enabled)
 
-    async def ainstall_skill(self, skill_path: str | Path) -> dict[str, Any]:
-        """``{success, skill_name, message, findings, review}``, from an archive, a folder or a git address.
+    async def ainstall_skill(self, skill_path: str | Path) -> Installed:
+        """Install a skill from an archive, a folder or a git address.
 
         Raises:
             FileNotFoundError: there is no such file.
             RequestError: it holds no skill, or there is one of that name; says why.
         """
-        return {**await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(skill_path))}
+        return await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(skill_path))
 
-    async def askill_suggestions(self) -> dict[str, Any]:
-        """``{suggestions: [{id, action, name, file_path, diff, findings, review, …}]}``: what agents would change in your skills."""
+    async def askill_suggestions(self) -> dict[str, list[SkillSuggestion]]:
+        """Return what agents would change in your skills: ``{suggestions: […]}``."""
         return {"suggestions": await self._runtime.skills.suggestions(LOCAL_PRINCIPAL)}
 
     async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
@@ -660,9 +666,9 @@ class DeerFlowClient:
         """With its versions and its memory. Raises NotFoundError; ForbiddenError: it belongs to the installation."""
         await self._runtime.agents.delete(LOCAL_PRINCIPAL, name)
 
-    async def aagent_versions(self, name: str) -> list[dict[str, Any]]:
-        """``{version, is_current, created_at, author, thread_id, diff}``, newest first. Raises NotFoundError."""
-        return [{**version} for version in await self._runtime.agents.versions(LOCAL_PRINCIPAL, name)]
+    async def aagent_versions(self, name: str) -> list[AgentVersion]:
+        """Return the versions of an agent, newest first. Raises NotFoundError."""
+        return await self._runtime.agents.versions(LOCAL_PRINCIPAL, name)
 
     async def arollback_agent(self, name: str, version: int) -> dict[str, Any]:
         """Make a former version the current one. Raises NotFoundError."""
@@ -683,25 +689,24 @@ class DeerFlowClient:
         """Replace all entries; a mark keeps its secret. Raises InvalidRequestError, ForbiddenError, UnavailableError."""
         return await self._runtime.mcp.update(LOCAL_PRINCIPAL, mcp_servers)
 
-    async def alist_mcp_servers(self) -> list[dict[str, Any]]:
-        """``{name, type, description, state, since, error, tools}`` of each."""
-        return [{**server} for server in await self._runtime.mcp.states(LOCAL_PRINCIPAL)]
+    async def alist_mcp_servers(self) -> list[McpServerState]:
+        return await self._runtime.mcp.states(LOCAL_PRINCIPAL)
 
-    async def alist_mcp_prompts(self) -> list[dict[str, Any]]:
-        """``{command, server, name, description, arguments}`` of each; a message that begins with ``command`` calls it."""
-        return [{**prompt} for prompt in await self._runtime.mcp.prompts(LOCAL_PRINCIPAL)]
+    async def alist_mcp_prompts(self) -> list[McpPrompt]:
+        """Return all prompts; a message that begins with the ``command`` of one calls it."""
+        return await self._runtime.mcp.prompts(LOCAL_PRINCIPAL)
 
-    async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
+    async def arestart_mcp_server(self, name: str) -> McpServerState:
         """Open a new session, and wait for it. Raises NotFoundError."""
-        return {**await self._runtime.mcp.restart(LOCAL_PRINCIPAL, name)}
+        return await self._runtime.mcp.restart(LOCAL_PRINCIPAL, name)
 
-    async def alist_mcp_changes(self, name: str) -> list[dict[str, Any]]:
+    async def alist_mcp_changes(self, name: str) -> list[McpChange]:
         """Return the definitions of a server's tools that changed since they were accepted: what was, what is, and ``digest``."""
-        return [{**change} for change in await self._runtime.mcp.changes(LOCAL_PRINCIPAL, name)]
+        return await self._runtime.mcp.changes(LOCAL_PRINCIPAL, name)
 
-    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[dict[str, Any]]:
+    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[McpChange]:
         """Let policies and trust hold for these definitions, too; return those that still wait. Raises ConflictError."""
-        return [{**change} for change in await self._runtime.mcp.accept(LOCAL_PRINCIPAL, name, digests)]
+        return await self._runtime.mcp.accept(LOCAL_PRINCIPAL, name, digests)
 
     async def aread_mcp_log(self, name: str) -> list[str]:
         """What the server has written last. Raises NotFoundError."""

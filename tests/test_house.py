@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tokenize
 import tomllib
 from collections import Counter
@@ -26,6 +27,25 @@ LAYOUT = {
     tokenize.ENDMARKER,
     tokenize.ENCODING,
 }
+OF_A_PERSON = {
+    "deerflow.accounts": "Sessions, tokens and schedules end with their person, or with the person's password.",
+    "deerflow.features.channels.bindings": "An account on a platform has one person; a guest may write so much a day.",
+    "deerflow.features.channels.conversations": "A conversation is found by its person.",
+    "deerflow.features.channels.gate": "A notice goes to the chat where its person wrote last.",
+    "deerflow.features.channels.turn": "Two people are compared: the one who writes, and the one whose thread it is.",
+    "deerflow.features.channels.turns": "The owner of a thread acts in it; the person is that owner, or is looked up.",
+    "deerflow.features.mcp.rows": "Access to a server is its person's, and is found by both.",
+    "deerflow.features.memory.rows": "A memory is found by its person and agent.",
+    "deerflow.features.personal_data": "A person's archive holds what is theirs, not what they may see.",
+    "deerflow.features.retention": "What belongs to a person is counted, and deleted with them.",
+    "deerflow.features.usage.service": "Everyone sees their own figures, administrators those of others: no rows of one owner.",
+    "deerflow.storage.approvals": "A grant holds for runs of the person who gave it.",
+    "deerflow.storage.budgets": "Usage is summed by person.",
+    "deerflow.storage.visibility": "It decides.",
+    "deerflow_app.gateway.auth": "A cookie is worth something while its session is that user's.",
+}
+"""Modules that may compare owners; all others ask ``deerflow.storage.visibility`` who may see and change what."""
+OWNER = re.compile(r"\b(?:user|owner)_id\W*(?:=|<>|!=|(?<!not )in\b)", re.IGNORECASE)
 SOURCES = sorted(path for path in PACKAGES.rglob("*.py*") if path.suffix in (".py", ".pyi"))
 
 
@@ -101,3 +121,67 @@ def test_no_modules_import_each_other_in_a_circle():
         TopologicalSorter(imports()).prepare()
     except CycleError as error:
         pytest.fail(" → ".join(error.args[1]))
+
+
+def compares_owners(source: str) -> bool:
+    """Return whether Python code, or SQL text in it, compares the owner of something with a person."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            if OWNER.search(node.value):
+                return True
+        elif isinstance(node, ast.Compare):
+            equal = any(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
+            if equal and any(is_owner(side) for side in (node.left, *node.comparators)):
+                return True
+        elif isinstance(node, ast.Attribute) and node.attr in ("in_", "is_", "is_not", "not_in"):
+            if is_owner(node.value):
+                return True
+    return False
+
+
+def is_owner(node: ast.expr) -> bool:
+    """Return whether an expression is the ``user_id`` of something other than the local user."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "user_id" and ast.unparse(node.value) != "LOCAL_PRINCIPAL"
+    return isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "'user_id'"
+
+
+def test_one_place_decides_who_may_see_what():
+    comparing = {module(path) for path in SOURCES if path.suffix == ".py" and compares_owners(path.read_text())}
+    assert comparing <= OF_A_PERSON.keys(), "Use deerflow.storage.visibility, or give the reason in OF_A_PERSON."
+    assert comparing >= OF_A_PERSON.keys(), "A module that compares no owners any more leaves the list."
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'tail = "WHERE thread_id = ? AND user_id = ?"',
+        'tail = f"WHERE {name} = ? AND t.user_id=?"',
+        'tail = """WHERE owner_id <> ?"""',
+        'tail = "WHERE user_id IN (SELECT id FROM friends)"',
+        "query.where(threads.c.user_id == principal.user_id)",
+        'query.where(threads.c["user_id"] == person)',
+        "query.where(threads.c.user_id.in_(people))",
+        "if run.user_id != principal.user_id: raise NotFoundError",
+        "if row.user_id in (None, person): pass",
+    ],
+)
+def test_a_comparison_of_owners_is_found(planted: str):
+    assert compares_owners(planted)
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        '"""Rows with user_id = ? are meant."""',
+        "Run(user_id=principal.user_id)",
+        'sql.insert(connection, threads, row, "ON CONFLICT (user_id, agent) DO NOTHING")',
+        "if user_id == LOCAL_PRINCIPAL.user_id: pass",
+        "own = row.user_id is not None",
+        'tail = f"WHERE thread_id = ? AND {readable(threads)}"',
+    ],
+)
+def test_what_compares_no_owners_is_not_found(allowed: str):
+    assert not compares_owners(allowed)

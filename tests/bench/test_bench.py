@@ -18,7 +18,7 @@ from bench.scripted_openai import ScriptedOpenAI
 from bench.subjects import open_subject
 from bench.worker import Options
 
-from bench import cpu, gauges, imports, latency, long_thread, worker
+from bench import cpu, gauges, imports, latency, long_thread, message_path, worker
 
 
 @pytest.fixture
@@ -172,3 +172,12 @@ def test_the_command_prints_a_table_and_keeps_the_figures(tmp_path: Path) -> Non
     assert "import deerflow" in done.stdout
     kept = json.loads((tmp_path / "imports.json").read_text())
     assert kept["quick"] is True and kept["figures"][0]["name"] == "import deerflow"
+
+
+@pytest.mark.nightly
+async def test_the_functions_that_a_message_passes_end_at_the_provider(options: Options) -> None:
+    reading = await message_path.measure("ours", options)
+    files = {line.partition("\t")[0].rpartition("/deerflow")[2] for line in reading["passed"]}
+    assert {"/runs/service.py", "/runs/attempt.py", "/models/openai.py"} <= files
+    assert not any(file.endswith("runs/finalize.py") for file in files), "it is passed after the answer"
+    assert [line.ours for line in message_path.figures({"ours": [reading]})] == [len(reading["passed"]), len(files)]

@@ -185,7 +185,7 @@ class Observer(Protocol):
 
 class Offer:
     """The part of a noun that agents get. But for its supply it depends on the agent's specification only, so that system prompt and
-    tools stay the same."""
+    tools stay the same. No message waits for a method that it does not override."""
 
     before_files: ClassVar[bool] = False
     """Whether its section of the system prompt stands before the one about files and commands."""
@@ -291,6 +291,14 @@ class Package:
     router: str = ""
 
 
+PartT = TypeVar("PartT", Offer, Capability)
+
+
+def overriding(given: Sequence[PartT], method: Callable[..., Any]) -> tuple[PartT, ...]:
+    """Return those with a ``method`` of their own: one that a noun does not override is never called."""
+    return tuple(each for each in given if getattr(type(each), method.__name__) is not method)
+
+
 class Capabilities:
     """All capabilities, in the order in which they are asked; those without a method are left out of its calls.
 
@@ -311,8 +319,7 @@ class Capabilities:
         self._aclose = self._with(Capability.aclose)
 
     def _with(self, method: Callable[..., Any]) -> tuple[Capability, ...]:
-        name = method.__name__
-        return tuple(each for each in self._given if getattr(type(each), name) is not method)
+        return overriding(self._given, method)
 
     def jobs(self, *, on_server: bool = True) -> dict[str, Callable[[Any], Awaitable[None]]]:
         """Return the handlers of all background tasks, by kind."""

@@ -431,7 +431,7 @@ class DeerFlowClient:
         """Shrink a finished thread to its present state; False if a turn of it is unfinished or running."""
         threads = self._runtime.threads
         try:
-            thread = await threads.repository.get(LOCAL_PRINCIPAL, thread_id)
+            thread = await threads.repository.get(LOCAL_PRINCIPAL, thread_id, to_change=True)
             async with threads.states.alone(thread, wait=0):
                 checkpointer: Any = self._agent_provider.harness.checkpointer
                 return await compact(await self._agent_provider.agent(self._options), checkpointer, thread_id)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deerflow.capability import AskedAgent, Offer, Package, Supply
+from deerflow.capability import AskedAgent, Offer, Package, Supply, overriding
 from deerflow.config import AppConfig, Paths
 from deerflow.config.agents import Persona, read_persona
 from deerflow.context import RunContext
@@ -132,13 +132,14 @@ class Harness:
     ) -> tuple[Supply, ...]:
         """Return what nouns have for an agent of this person now. Arguments as of :class:`AskedAgent`."""
         asked = AskedAgent(self.config, self.sandbox_provider, principal, options, acts, waits)
-        found = [await offer.supply(asked) for offer in self.offers]
+        found = [await offer.supply(asked) for offer in overriding(self.offers, Offer.supply)]
         return tuple(supply for supply in found if supply is not None)
 
     async def called(self, principal: Principal, options: RunOptions, text: str) -> dict[str, Any]:
         """Return the facts to record with a person's message that calls something of a noun, see :meth:`Offer.called`."""
         asked = AskedAgent(self.config, self.sandbox_provider, principal, options)
-        return {key: fact for offer in self.offers for key, fact in (await offer.called(asked, text)).items()}
+        found = [await offer.called(asked, text) for offer in overriding(self.offers, Offer.called)]
+        return {key: fact for facts in found for key, fact in facts.items()}
 
     async def persona(self, principal: Principal, options: RunOptions) -> Persona:
         """Return what the person has written for the agent."""

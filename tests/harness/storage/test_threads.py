@@ -17,10 +17,10 @@ from deerflow.storage.threads import (
     ThreadFilter,
     ThreadRepository,
     begin_deletion,
+    changeable_thread,
     end_deletion,
     expired,
     find,
-    owned,
     set_status,
     set_title,
     unfinished_deletions,
@@ -262,7 +262,7 @@ async def test_a_thread_being_deleted_is_gone_and_its_id_is_not_free(
     with pytest.raises(NotFoundError):
         await repository.get(ALICE, "t1")
     with pytest.raises(NotFoundError):
-        await database.write(lambda connection: owned(connection, "alice", "t1"))
+        await database.write(lambda connection: changeable_thread(connection, ALICE, "t1"))
     with pytest.raises(ConflictError):
         await repository.create(ALICE, "t1")
     assert await database.read(lambda connection: connection.execute(runs.select()).all()) == []

@@ -51,6 +51,7 @@ MAKERS: dict[tuple[str, str], str] = {
     ("runs/finalize.py", "correction"): MARKED,
     ("features/titles/__init__.py", "_first_words_if_title"): PERSON,
     ("subagents/task.py", "delivery"): MARKED,
+    ("subagents/task.py", "_input"): MODEL,
     ("subagents/task.py", "_played"): MODEL,
     ("subagents/task.py", "_answer"): RESULT,
     ("threads/service.py", "search"): PERSON,

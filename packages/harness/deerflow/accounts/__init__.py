@@ -24,6 +24,7 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow.storage.tables import api_tokens, sessions, users, utc_now
+from deerflow.storage.visibility import changeable, readable, values_of
 
 Role = Literal["admin", "user"]
 PREFIX = "df_"
@@ -144,9 +145,9 @@ class UserRepository:
             if not connection.execute(update(users).where(unchanged).values(**values)).rowcount:
                 raise ConflictError("The password was changed meanwhile. Sign in again.", reason="password_changed")
             if end_sessions:
-                sql.execute(connection, "DELETE FROM sessions WHERE user_id = ?", user.id)
+                _delete_of(connection, user.id, "sessions")
             if needs_setup:
-                sql.execute(connection, "DELETE FROM api_tokens WHERE user_id = ?", user.id)
+                _delete_of(connection, user.id, "api_tokens")
             return _get(connection, user.id)
 
         try:
@@ -177,7 +178,7 @@ class UserRepository:
 
         def job(connection: Connection) -> User:
             _keep_an_admin(connection, user_id, leaves=True)
-            _end_access(connection, user_id)
+            _delete_of(connection, user_id, *_ACCESS)
             sql.update(connection, users, {"suspended_at": utc_now()}, "id = ? AND suspended_at IS NULL", user_id)
             also(connection)
             return _get(connection, user_id)
@@ -205,8 +206,7 @@ class UserRepository:
 
         def job(connection: Connection) -> None:
             _keep_an_admin(connection, user_id, leaves=True)
-            _end_access(connection, user_id)
-            sql.execute(connection, "DELETE FROM crons WHERE user_id = ?", user_id)
+            _delete_of(connection, user_id, *_ACCESS, "crons")
             sql.execute(connection, "DELETE FROM users WHERE id = ?", user_id)
             also(connection)
 
@@ -275,13 +275,13 @@ class TokenRepository:
 
     async def list(self, principal: Principal) -> list[ApiToken]:
         """The newest first."""
-        tail = "WHERE user_id = ? ORDER BY created_at DESC"
-        return await self._database.read(sql.select, ApiToken, api_tokens, tail, principal.user_id)
+        tail = f"WHERE {readable(api_tokens)} ORDER BY created_at DESC"
+        return await self._database.read(sql.select, ApiToken, api_tokens, tail, *values_of(principal))
 
     async def revoke(self, principal: Principal, token_id: str) -> None:
         """Raises NotFoundError."""
-        statement = "DELETE FROM api_tokens WHERE id = ? AND user_id = ?"
-        if not await self._database.write(sql.change, statement, token_id, principal.user_id):
+        statement = f"DELETE FROM api_tokens WHERE id = ? AND {changeable(api_tokens)}"
+        if not await self._database.write(sql.change, statement, token_id, *values_of(principal)):
             raise NotFoundError("There is no such token.")
 
     async def find(self, value: str) -> tuple[ApiToken, User] | None:
@@ -336,8 +336,11 @@ def _keep_an_admin(connection: Connection, user_id: str, *, leaves: bool) -> Non
     _get(connection, user_id)
 
 
-def _end_access(connection: Connection, user_id: str) -> None:
-    for table in ("api_tokens", "sessions"):
+_ACCESS = ("api_tokens", "sessions")
+
+
+def _delete_of(connection: Connection, user_id: str, *tables: str) -> None:
+    for table in tables:
         sql.execute(connection, f"DELETE FROM {table} WHERE user_id = ?", user_id)
 
 

@@ -68,7 +68,7 @@ class ReportService:
             ConflictError: the person has turned off the skill that does it.
             UnavailableError: the sandbox cannot do it; says what is missing.
         """
-        await self._threads.get(principal, thread_id)
+        await self._threads.get(principal, thread_id, to_change=True)
         source, script = virtual_path(path), _SCRIPTS[form]
         if PurePosixPath(source).suffix.lower() not in MARKDOWN:
             raise InvalidRequestError("Only a Markdown file can be saved as a document.", param="path")

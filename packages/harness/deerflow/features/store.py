@@ -32,13 +32,12 @@ from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import store_items, utc_now
+from deerflow.storage.visibility import changeable_by, readable_by
 
 SEPARATOR = "\x1f"
 NAMESPACE_LENGTH = 512
 KEY_LENGTH = 256
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-
-Read = GetOp | SearchOp | ListNamespacesOp
 
 
 class DatabaseStore(BaseStore):
@@ -56,11 +55,11 @@ class DatabaseStore(BaseStore):
     """
 
     supports_ttl = True
-    __slots__ = ("_clock", "_database", "_loop", "_user_id")
+    __slots__ = ("_clock", "_database", "_loop", "_principal")
 
     def __init__(self, database: Database, principal: Principal, *, clock: Callable[[], datetime] = utc_now) -> None:
         self._database = database
-        self._user_id = principal.user_id
+        self._principal = principal
         self._clock = clock
         self._loop = asyncio.get_running_loop()
 
@@ -80,7 +79,7 @@ class DatabaseStore(BaseStore):
         for op in puts.values():
             _check_put(op)
         # In one order everywhere, so that batches that meet do not lock each other out.
-        work = _Batch(self._user_id, self._clock(), batch, [puts[place] for place in sorted(puts)])
+        work = _Batch(self._principal, self._clock(), batch, [puts[place] for place in sorted(puts)])
         lists = any(isinstance(op, SearchOp | ListNamespacesOp) for op in batch)
         read = self._database.browse if lists else self._database.read
         results = await (self._database.write if puts else read)(work.run)
@@ -91,7 +90,7 @@ class DatabaseStore(BaseStore):
 
 @dataclass
 class _Batch:
-    user_id: str
+    principal: Principal
     now: datetime
     ops: list[Op]
     puts: list[PutOp]
@@ -103,7 +102,7 @@ class _Batch:
         results: list[Result] = [self._read(connection, op) for op in self.ops]
         if self.puts:
             # Here, so that no timer is needed; and an expired item that is written again is a new one.
-            connection.execute(delete(store_items).where(self._mine(), store_items.c.expires_at <= self.now))
+            connection.execute(delete(store_items).where(self._changeable(), store_items.c.expires_at <= self.now))
         for op in self.puts:
             self._put(connection, op)
         return results
@@ -118,7 +117,7 @@ class _Batch:
             if minutes is not None:
                 connection.execute(
                     update(store_items)
-                    .where(self._mine(), _at(namespace, key))
+                    .where(self._changeable(), _at(namespace, key))
                     .values(expires_at=self.now + timedelta(minutes=minutes))
                 )
 
@@ -167,7 +166,7 @@ class _Batch:
     def _put(self, connection: Connection, op: PutOp) -> None:
         namespace = SEPARATOR.join(op.namespace)
         if op.value is None:
-            connection.execute(delete(store_items).where(self._mine(), _at(namespace, op.key)))
+            connection.execute(delete(store_items).where(self._changeable(), _at(namespace, op.key)))
             return
         insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
         new = {
@@ -177,7 +176,7 @@ class _Batch:
             "expires_at": None if op.ttl is None else self.now + timedelta(minutes=op.ttl),
         }
         made = insert(store_items).values(
-            user_id=self.user_id, namespace=namespace, key=op.key, created_at=self.now, **new
+            user_id=self.principal.user_id, namespace=namespace, key=op.key, created_at=self.now, **new
         )
         connection.execute(made.on_conflict_do_update(index_elements=["user_id", "namespace", "key"], set_=new))
 
@@ -185,12 +184,12 @@ class _Batch:
         if refresh and row.ttl_minutes is not None:
             self.read_now.add((row.namespace, row.key))
 
-    def _mine(self) -> ColumnElement[bool]:
-        return store_items.c.user_id == self.user_id
+    def _changeable(self) -> ColumnElement[bool]:
+        return changeable_by(self.principal, store_items)
 
     def _visible(self) -> ColumnElement[bool]:
         expires = store_items.c.expires_at
-        return and_(self._mine(), or_(expires.is_(None), expires > self.now))
+        return and_(readable_by(self.principal, store_items), or_(expires.is_(None), expires > self.now))
 
 
 def _at(namespace: str, key: str) -> ColumnElement[bool]:

@@ -118,7 +118,7 @@ class ArtifactService:
             InvalidRequestError: ``data`` is not UTF-8.
             TooLargeError, DiskFullError, and as ``open``.
         """
-        await self._threads.get(principal, thread_id)
+        await self._threads.get(principal, thread_id, to_change=True)
         if len(data) > MAX_EDIT_BYTES:
             most = MAX_EDIT_BYTES >> 20
             raise TooLargeError(f"A text may have {most} MB.", reason="text_too_large", megabytes=most)

@@ -67,7 +67,7 @@ class PageService:
             ForbiddenError: the configuration turns the web off.
             WebUnreachableError: the address may not be called, or gives no picture; the message says why.
         """
-        await self._threads.get(principal, thread_id)
+        await self._threads.get(principal, thread_id, to_change=True)
         if config.security.native_web_tools == "deny":
             text = "security.native_web_tools: deny forbids to load pictures from the web."
             raise ForbiddenError(text, reason="pictures_off")

@@ -97,7 +97,7 @@ class UploadService:
     async def _check_not_deleted(self, principal: Principal, thread_id: str) -> None:
         """Remove the directory that was made anew for a thread which was deleted meanwhile. Raises NotFoundError."""
         try:
-            await self._threads.get(principal, thread_id)
+            await self._threads.get(principal, thread_id, to_change=True)
         except NotFoundError:
             directory = self._paths.thread_dir(thread_id, principal.user_id)
             await asyncio.to_thread(self._paths.remove, directory)
@@ -115,7 +115,7 @@ class UploadService:
 
     async def delete(self, principal: Principal, thread_id: str, filename: str) -> DeletedUpload:
         """Raises NotFoundError, or RequestError for a name that leads elsewhere."""
-        await self._threads.get(principal, thread_id)
+        await self._threads.get(principal, thread_id, to_change=True)
         uploads = self._paths.uploads(thread_id, principal.user_id)
         try:
             await asyncio.to_thread(delete_upload, uploads, filename)
@@ -131,7 +131,7 @@ class UploadService:
         except ValueError as error:
             raise InvalidRequestError(str(error)) from None
         try:
-            await self._threads.get(principal, thread_id)
+            await self._threads.get(principal, thread_id, to_change=True)
         except NotFoundError:
             try:
                 await self._threads.create(principal, thread_id)

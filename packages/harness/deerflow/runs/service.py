@@ -36,6 +36,7 @@ from deerflow.storage.sql import check_unicode, storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import TEMPORARY, Thread, ThreadRepository
 from deerflow.storage.threads import find as find_thread
+from deerflow.storage.visibility import may_change
 from deerflow.threads.checkpoint import config_of, without_computed
 from deerflow.threads.input import client_messages, messages_of, visible_input, with_facts
 from deerflow.threads.transcript import TranscriptView, owned_run
@@ -127,13 +128,15 @@ class RunService:
         await self._stopped(created.cancelled)
         return created.run
 
-    async def get(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> Run:
+    async def get(
+        self, principal: Principal, run_id: str, *, thread_id: str | None = None, to_change: bool = False
+    ) -> Run:
         """Raises NotFoundError, also for a run of another thread."""
-        return owned_run(await self.runs.find(run_id), principal, run_id, thread_id)
+        return owned_run(await self.runs.find(run_id), principal, run_id, thread_id, to_change=to_change)
 
     async def is_thread(self, thread_id: str) -> bool:
         """Whether somebody has a thread with this id."""
-        return await self.database.read(lambda connection: find_thread(connection, thread_id)) is not None
+        return await self.database.read(find_thread, thread_id) is not None
 
     async def list(
         self, principal: Principal, thread_id: str, *, limit: int = 10, offset: int = 0, status: str | None = None
@@ -144,7 +147,7 @@ class RunService:
 
     async def delete(self, principal: Principal, run_id: str, *, thread_id: str | None = None) -> None:
         """Raises NotFoundError, or ConflictError while it is active."""
-        run = await self.get(principal, run_id, thread_id=thread_id)
+        run = await self.get(principal, run_id, thread_id=thread_id, to_change=True)
         if not run.ended:
             raise ConflictError(f"Run {run_id} is {run.status}. Cancel it first.", code="run_active")
         await self.runs.delete(run_id)
@@ -166,7 +169,7 @@ class RunService:
         Raises:
             NotFoundError: there is no such run, or it has ended already.
         """
-        run = await self.get(principal, run_id, thread_id=thread_id)
+        run = await self.get(principal, run_id, thread_id=thread_id, to_change=True)
         asked = await self.runs.request_cancel(run_id, action)
         if asked is None:
             raise NotFoundError(f"Run {run_id} is not cancellable (status: {run.status}).", code="run_ended")
@@ -180,6 +183,7 @@ class RunService:
             NotFoundError: the thread has no such task.
             ConflictError: it has ended, or waits for a decision of the person.
         """
+        await self.threads.get(principal, thread_id, to_change=True)
         task = await self.transcript.task(principal, thread_id, task_id)
         if task["status"] != "running":
             raise ConflictError(f"Task {task_id} has ended ({task['status']}).", code="task_ended")
@@ -202,7 +206,7 @@ class RunService:
         found = [
             run
             for run in await self.runs.unfinished()
-            if run.user_id == principal.user_id
+            if may_change(principal, run)
             and thread_id in (None, run.thread_id)
             and (run_ids is None or run.run_id in run_ids)
             and (status in (None, "all") or run.status == status)
@@ -249,7 +253,7 @@ class RunService:
         if run is None or not run.ended:
             return None
         where = (run.thread_id, run_id, 0, None)
-        return None if await self.database.read(lambda connection: read_page(connection, *where)) else run
+        return None if await self.database.read(read_page, *where) else run
 
     async def steer(self, principal: Principal, thread_id: str, message: Any) -> Run:
         """Hand a message to the thread's run that is on its way, or about to begin; it takes it up at its next step.
@@ -260,7 +264,7 @@ class RunService:
             InvalidRequestError: it is no message of a person.
             ConflictError: no run of the thread is running; start one with the message instead.
         """
-        await self.threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id, to_change=True)
         check_unicode(message, "message")
         messages = client_messages([storable(message)])
         if not isinstance(messages[0], HumanMessage):
@@ -302,24 +306,18 @@ class RunService:
 
     async def _thread(self, principal: Principal, request: RunRequest, thread_id: str | None) -> tuple[Thread, bool]:
         """The run's thread, and whether it goes with the run."""
-        if thread_id is None:
-            made = await self.threads.create(
-                principal, str(uuid.uuid4()), assistant_id=request.assistant_id, metadata=request.metadata
-            )
-            return made, request.on_completion != "keep"
-        if request.if_not_exists == "create":
-            found = await self.threads.create(
-                principal, thread_id, assistant_id=request.assistant_id, metadata=request.metadata
-            )
-        else:
-            found = await self.threads.get(principal, thread_id)
-        return found, request.on_completion == "delete"
+        goes = request.on_completion != "keep" if thread_id is None else request.on_completion == "delete"
+        if thread_id is not None and request.if_not_exists != "create":
+            return await self.threads.get(principal, thread_id, to_change=True), goes
+        named = str(uuid.uuid4()) if thread_id is None else thread_id
+        made = await self.threads.create(principal, named, assistant_id=request.assistant_id, metadata=request.metadata)
+        return made, goes
 
     async def _check_checkpoint(self, principal: Principal, thread_id: str | None, checkpoint_id: str) -> None:
         """Raises NotFoundError. LangGraph would begin anew at a checkpoint that is not there."""
         if thread_id is None:
             raise NotFoundError(f"There is no checkpoint {checkpoint_id}: a run without a thread begins from nothing.")
-        await self.threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id, to_change=True)
         saver: Any = (await self.graph()).checkpointer
         if await saver.aget_tuple(config_of(thread_id, checkpoint_id)) is None:
             raise NotFoundError(f"Thread {thread_id} has no checkpoint {checkpoint_id}.")

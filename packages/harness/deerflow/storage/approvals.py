@@ -17,6 +17,7 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.moment import Moment
 from deerflow.storage.tables import asked_calls, grants, tool_decisions, utc_now
+from deerflow.storage.visibility import changeable, readable, values_of
 
 AgentName = Annotated[str, PlainSerializer(lambda name: name or None, return_type=str | None)]
 """A custom agent's; the lead agent's is empty here, and null to clients."""
@@ -102,13 +103,13 @@ class ApprovalRepository:
 
     async def grants(self, principal: Principal) -> list[Grant]:
         """The newest first."""
-        tail = "WHERE user_id = ? ORDER BY created_at DESC, id"
-        return await self._database.read(sql.select, Grant, grants, tail, principal.user_id)
+        tail = f"WHERE {readable(grants)} ORDER BY created_at DESC, id"
+        return await self._database.read(sql.select, Grant, grants, tail, *values_of(principal))
 
     async def revoke(self, principal: Principal, grant_id: str) -> None:
         """Raises NotFoundError."""
-        statement = "DELETE FROM grants WHERE id = ? AND user_id = ?"
-        if not await self._database.write(sql.change, statement, grant_id, principal.user_id):
+        statement = f"DELETE FROM grants WHERE id = ? AND {changeable(grants)}"
+        if not await self._database.write(sql.change, statement, grant_id, *values_of(principal)):
             raise NotFoundError("There is no such grant.")
 
     async def decisions(
@@ -120,6 +121,9 @@ class ApprovalRepository:
         where = f"WHERE {' AND '.join(asked)} " if asked else ""
         tail = f"{where}ORDER BY created_at DESC, id LIMIT ?"
         return await self._database.read(sql.select, ToolDecision, tool_decisions, tail, *asked.values(), limit)
+
+
+_OF_AGENT = "WHERE user_id = ? AND agent = ?"
 
 
 class RunApprovals:
@@ -137,7 +141,7 @@ class RunApprovals:
         return granted
 
     async def patterns(self, agent: str, tool: str, digest: str) -> list[dict[str, str | None] | None]:
-        tail = "WHERE user_id = ? AND agent = ? AND tool = ? AND digest = ? AND (thread_id IS NULL OR thread_id = ?)"
+        tail = f"{_OF_AGENT} AND tool = ? AND digest = ? AND (thread_id IS NULL OR thread_id = ?)"
         mine = self._user_id, agent, tool, digest, self._thread_id
         found = await self._database.read(sql.select, Grant, grants, tail, *mine)
         return [grant.pattern for grant in found if grant.destination is None]
@@ -153,13 +157,13 @@ class RunApprovals:
         self._has_granted = True
 
     async def may_reach(self, agent: str, destination: str) -> bool:
-        tail = "WHERE user_id = ? AND agent = ? AND destination = ? AND thread_id = ?"
+        tail = f"{_OF_AGENT} AND destination = ? AND thread_id = ?"
         mine = self._user_id, agent, destination, self._thread_id
         return bool(await self._database.read(sql.select, Grant, grants, tail, *mine))
 
     async def reachable(self, agent: str) -> frozenset[str]:
         if agent not in self._reachable:
-            tail = "WHERE user_id = ? AND agent = ? AND thread_id = ? AND destination IS NOT NULL"
+            tail = f"{_OF_AGENT} AND thread_id = ? AND destination IS NOT NULL"
             mine = self._user_id, agent, self._thread_id
             found = await self._database.read(sql.select, Grant, grants, tail, *mine)
             self._reachable[agent] = frozenset(filter(None, (grant.destination for grant in found)))

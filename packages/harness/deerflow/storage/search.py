@@ -38,6 +38,7 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable_text
 from deerflow.storage.tables import Id, UtcDateTime, threads, utc_now
+from deerflow.storage.visibility import readable, values_of
 
 metadata = MetaData()
 
@@ -106,7 +107,7 @@ class MessageSearch:
 
         def measured(connection: Connection) -> tuple[list[Hit], float]:
             began = time.thread_time()
-            return search(connection, principal.user_id, query, limit, offset), time.thread_time() - began
+            return search(connection, principal, query, limit, offset), time.thread_time() - began
 
         loop = asyncio.get_running_loop()
         async with self._of_person.setdefault(principal.user_id, asyncio.Lock()):
@@ -138,7 +139,7 @@ def forget_thread(connection: Connection, thread_id: str) -> None:
     sql.execute(connection, "DELETE FROM message_search WHERE thread_id = ?", thread_id)
 
 
-def search(connection: Connection, user_id: str, query: str, limit: int, offset: int) -> list[Hit]:
+def search(connection: Connection, principal: Principal, query: str, limit: int, offset: int) -> list[Hit]:
     """See :meth:`MessageSearch.search`."""
     wanted = list(dict.fromkeys(_query_words(query)))[:MAX_QUERY_WORDS]
     if not wanted:
@@ -146,23 +147,25 @@ def search(connection: Connection, user_id: str, query: str, limit: int, offset:
     is_sqlite = connection.dialect.name == "sqlite"
     if is_sqlite:
         words = (_spellings(connection, word) if begins else f'"{word}"' for word, begins in wanted)
-        matching = " AND ".join((f'"{owner_word(user_id)}"', *words))
+        matching = " AND ".join((f'"{owner_word(principal.user_id)}"', *words))
     else:
         matching = " & ".join(f"'{word}'{':*' if begins else ''}" for word, begins in wanted)
-    found = sql.execute(connection, _FIND_SQLITE if is_sqlite else _FIND_POSTGRES, matching, user_id, limit, offset)
+    statement, page = _FIND_SQLITE if is_sqlite else _FIND_POSTGRES, (limit, offset)
+    found = sql.execute(connection, statement, matching, *values_of(principal), *page)
     return [_hit(row, wanted) for row in found.fetchall()]
 
 
 _HIT = "SELECT m.thread_id, m.message_id, m.type, t.title, m.text FROM"
+_READABLE = readable(message_search, "m")
 _TITLE_OF = "LEFT JOIN threads t ON t.thread_id = m.thread_id"
 _FIND_SQLITE = f"""
 {_HIT} message_search_index f CROSS JOIN message_search m ON m.id = f.rowid {_TITLE_OF}
-WHERE f.message_search_index MATCH ? AND m.user_id = ? ORDER BY f.rowid DESC LIMIT ? OFFSET ?
+WHERE f.message_search_index MATCH ? AND {_READABLE} ORDER BY f.rowid DESC LIMIT ? OFFSET ?
 """
 """The index leads and gives the newest first, so that no more is read than is returned."""
 _FIND_POSTGRES = f"""
 {_HIT} message_search m {_TITLE_OF}
-WHERE m.words @@ CAST(? AS tsquery) AND m.user_id = ? ORDER BY m.id DESC LIMIT ? OFFSET ?
+WHERE m.words @@ CAST(? AS tsquery) AND {_READABLE} ORDER BY m.id DESC LIMIT ? OFFSET ?
 """
 
 

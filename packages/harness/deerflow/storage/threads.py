@@ -21,6 +21,16 @@ from deerflow.storage.list_page import ListPage
 from deerflow.storage.provenance import UNJUDGED, Source, SourceKind, add_sources, sources_of, trust
 from deerflow.storage.search import forget_thread, index_title
 from deerflow.storage.tables import threads, utc_now
+from deerflow.storage.visibility import (
+    GONE,
+    NOBODY,
+    THERE,
+    changeable,
+    may_change,
+    readable,
+    readable_by,
+    values_of,
+)
 
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 SORTABLE = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
@@ -37,8 +47,9 @@ TEMPORARY_FOR = timedelta(days=1)
 LEAD_AGENT = "lead_agent"
 """The graph of all runs."""
 MAX_TITLE = 500
-_NOBODY = ""
-"""The owner of a thread that is being deleted. No principal can have it, so the thread is gone for everyone at once."""
+_WAITING = f"WHERE {readable(threads)} AND waits_since IS NOT NULL ORDER BY waits_since DESC, thread_id DESC LIMIT ?"
+_READABLE = f"WHERE thread_id = ? AND {readable(threads)}"
+_CHANGEABLE = f"WHERE thread_id = ? AND {changeable(threads)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,7 @@ class ThreadRepository:
         def create(connection: Connection) -> Thread:
             made = _insert(connection, row)
             found = find(connection, thread_id)
-            if found is None or found.user_id != principal.user_id or (not made and if_exists == "raise"):
+            if found is None or not may_change(principal, found) or (not made and if_exists == "raise"):
                 raise ConflictError(f"A thread with the id {thread_id} cannot be created: the id is taken.")
             if made and title and not found.temporary:
                 index_title(connection, thread_id, principal.user_id, title)
@@ -132,14 +143,14 @@ class ThreadRepository:
 
         return await self._database.write(create)
 
-    async def get(self, principal: Principal, thread_id: str) -> Thread:
-        """Raises NotFoundError."""
-        return await self._database.read(owned, principal.user_id, thread_id)
+    async def get(self, principal: Principal, thread_id: str, *, to_change: bool = False) -> Thread:
+        """Raises NotFoundError, with ``to_change`` also for a thread that the principal may only read."""
+        return await self._database.read(changeable_thread if to_change else readable_thread, principal, thread_id)
 
     async def check_not_foreign(self, principal: Principal, thread_id: str) -> None:
         """Raises NotFoundError for a thread of someone else's; one that is not there yet is anyone's."""
-        found = await self._database.browse(lambda connection: find(connection, thread_id))
-        if found is not None and found.user_id != principal.user_id:
+        found = await self._database.browse(find, thread_id)
+        if found is not None and not may_change(principal, found):
             raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone")
 
     async def update(
@@ -159,7 +170,7 @@ class ThreadRepository:
         new = _storable(metadata or {})
 
         def update_row(connection: Connection) -> Thread:
-            thread = owned(connection, principal.user_id, thread_id, lock=True)
+            thread = changeable_thread(connection, principal, thread_id, lock=True)
             values: dict[str, Any] = {"metadata": {**thread.metadata, **new}}
             changed = replace(thread, **values)
             if changed.temporary != thread.temporary and thread.epoch:
@@ -185,41 +196,38 @@ class ThreadRepository:
         order = [key.desc() if page.descending else key.asc() for key in dict.fromkeys((column, threads.c.thread_id))]
 
         def search(connection: Connection) -> tuple[list[Thread], int]:
-            where = _where(connection, principal.user_id, wanted)
+            where = _where(connection, principal, wanted)
             found = select(threads).where(where).order_by(*order).limit(page.limit).offset(page.offset)
             return [Thread(**row._mapping) for row in connection.execute(found)], _count(connection, where)
 
         return await self._database.browse(search)
 
     async def count(self, principal: Principal, wanted: ThreadFilter = ThreadFilter()) -> int:
-        return await self._database.browse(
-            lambda connection: _count(connection, _where(connection, principal.user_id, wanted))
-        )
+        return await self._database.browse(lambda connection: _count(connection, _where(connection, principal, wanted)))
 
     async def waiting(self, principal: Principal, limit: int) -> list[Thread]:
         """The principal's threads that wait for a decision or an answer, those that began to wait last first."""
-        tail = "WHERE user_id = ? AND waits_since IS NOT NULL ORDER BY waits_since DESC, thread_id DESC LIMIT ?"
-        found = await self._database.browse(sql.select, Thread, threads, tail, principal.user_id, limit)
+        found = await self._database.browse(sql.select, Thread, threads, _WAITING, *values_of(principal), limit)
         return [thread for thread in found if not thread.temporary]
 
     async def dismiss(self, principal: Principal, thread_id: str) -> None:
         """Take the thread from those that wait, until it asks again. Raises NotFoundError."""
 
         def job(connection: Connection) -> None:
-            owned(connection, principal.user_id, thread_id, lock=True)
+            changeable_thread(connection, principal, thread_id, lock=True)
             sql.update(connection, threads, {"waits_since": None}, "thread_id = ?", thread_id)
 
         await self._database.write(job)
 
     async def add_sources(self, thread_id: str, sources: Sequence[Source]) -> None:
         """Record where foreign text that is about to come into a thread is from."""
-        await self._database.write(lambda connection: add_sources(connection, thread_id, sources))
+        await self._database.write(add_sources, thread_id, sources)
 
     async def sources(self, principal: Principal, thread_id: str) -> list[Source]:
         """Return where foreign text in the thread came from, the oldest first. Raises NotFoundError."""
 
         def job(connection: Connection) -> list[Source]:
-            owned(connection, principal.user_id, thread_id)
+            readable_thread(connection, principal, thread_id)
             return [source for source in sources_of(connection, thread_id) if source.kind != UNJUDGED]
 
         return await self._database.read(job)
@@ -228,7 +236,7 @@ class ThreadRepository:
         """Trust what a source has brought so far. Raises NotFoundError."""
 
         def job(connection: Connection) -> bool:
-            owned(connection, principal.user_id, thread_id, lock=True)
+            changeable_thread(connection, principal, thread_id, lock=True)
             return kind != UNJUDGED and trust(connection, thread_id, kind, name)
 
         if not await self._database.write(job):
@@ -238,7 +246,7 @@ class ThreadRepository:
         """Raises NotFoundError."""
 
         def rename(connection: Connection) -> None:
-            owned(connection, principal.user_id, thread_id, lock=True)
+            changeable_thread(connection, principal, thread_id, lock=True)
             set_title(connection, thread_id, title)
 
         await self._database.write(rename)
@@ -252,13 +260,18 @@ def find(connection: Connection, thread_id: str) -> Thread | None:
     return sql.first(connection, Thread, threads, "WHERE thread_id = ?", thread_id)
 
 
-def owned(connection: Connection, user_id: str, thread_id: str, *, lock: bool = False) -> Thread:
-    """The user's thread; with ``lock`` nobody else changes it before the transaction ends. Raises NotFoundError."""
-    tail = "WHERE thread_id = ? AND user_id = ?" + (sql.for_update(connection) if lock else "")
-    thread = sql.first(connection, Thread, threads, tail, thread_id, user_id) if user_id else None
-    if thread is None:
-        raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone")
-    return thread
+def readable_thread(connection: Connection, principal: Principal, thread_id: str) -> Thread:
+    """Return a thread that the principal may read. Raises NotFoundError."""
+    return _first(connection, _READABLE, principal, thread_id)
+
+
+def changeable_thread(connection: Connection, principal: Principal, thread_id: str, *, lock: bool = False) -> Thread:
+    """Return a thread that the principal may change; ``lock`` keeps others from it until the transaction ends.
+
+    Raises NotFoundError.
+    """
+    tail = _CHANGEABLE + sql.for_update(connection) if lock else _CHANGEABLE
+    return _first(connection, tail, principal, thread_id)
 
 
 def set_status(connection: Connection, thread_id: str, status: ThreadStatus, *, waits: bool = False) -> None:
@@ -273,9 +286,9 @@ def set_title(connection: Connection, thread_id: str, title: str, *, only_if_mis
 
     That is no news of the conversation, whose time stays as it is."""
     title = shortened(title)
-    where = "thread_id = ? AND user_id <> ?" + (" AND title IS NULL" if only_if_missing else "")
+    where = f"thread_id = ? AND {THERE}" + (" AND title IS NULL" if only_if_missing else "")
     statement = f"UPDATE threads SET title = ? WHERE {where} RETURNING user_id, expires_at"
-    named = sql.execute(connection, statement, title, thread_id, _NOBODY).fetchone()
+    named = sql.execute(connection, statement, title, thread_id).fetchone()
     if named is None:
         return False
     thread = find(connection, thread_id) if named[1] is not None else None
@@ -296,7 +309,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     What is kept elsewhere (checkpoints, files) goes next, then :func:`end_deletion`. False if a run of it is active.
     Raises NotFoundError.
     """
-    owned(connection, user_id, thread_id, lock=True)
+    changeable_thread(connection, Principal(user_id, source="internal"), thread_id, lock=True)
     active = """SELECT 1 FROM runs WHERE thread_id = ?
         AND status IN ('pending', 'running') AND COALESCE(stop_reason, '') <> 'cancelled' LIMIT 1"""
     if sql.execute(connection, active, thread_id).fetchone():
@@ -314,7 +327,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     sql.execute(connection, of_files, len(thread_id) + 1, f"{thread_id}/")
     forget_thread(connection, thread_id)
     nothing = dict.fromkeys(("title", "expires_at", "waits_since"))
-    gone = {"user_id": _NOBODY, "metadata": {"deleted_from": user_id}, **nothing}
+    gone = {"user_id": NOBODY, "metadata": {"deleted_from": user_id}, **nothing}
     sql.update(connection, threads, gone, "thread_id = ?", thread_id)
     return True
 
@@ -322,19 +335,19 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
 def end_deletion(connection: Connection, thread_id: str) -> None:
     for table in ("thread_sources", "thread_addresses"):
         sql.execute(connection, f"DELETE FROM {table} WHERE thread_id = ?", thread_id)
-    sql.execute(connection, "DELETE FROM threads WHERE thread_id = ? AND user_id = ?", thread_id, _NOBODY)
+    sql.execute(connection, f"DELETE FROM threads WHERE thread_id = ? AND {GONE}", thread_id)
 
 
 def unfinished_deletions(connection: Connection) -> list[tuple[str, str]]:
     """``(thread_id, user_id)`` of threads whose deletion was begun and not ended: the process died in between."""
-    found = sql.select(connection, Thread, threads, "WHERE user_id = ?", _NOBODY)
+    found = sql.select(connection, Thread, threads, f"WHERE {GONE}")
     return [(thread.thread_id, thread.metadata["deleted_from"]) for thread in found]
 
 
 def expired(connection: Connection, limit: int = 100) -> list[tuple[str, str]]:
     """``(thread_id, user_id)`` of threads whose time is over."""
-    over = "SELECT thread_id, user_id FROM threads WHERE expires_at < ? AND user_id <> ? LIMIT ?"
-    return sql.execute(connection, over, utc_now(), _NOBODY, limit).fetchall()
+    over = f"SELECT thread_id, user_id FROM threads WHERE expires_at < ? AND {THERE} LIMIT ?"
+    return sql.execute(connection, over, utc_now(), limit).fetchall()
 
 
 def temporary_threads(connection: Connection) -> list[tuple[str, str]]:
@@ -354,6 +367,13 @@ def _is_temporary(connection: Connection, table: FromClause) -> tuple[ColumnElem
 def _within_a_day(moment: datetime | None) -> datetime:
     latest = utc_now() + TEMPORARY_FOR
     return min(moment, latest) if moment is not None else latest
+
+
+def _first(connection: Connection, tail: str, principal: Principal, thread_id: str) -> Thread:
+    thread = sql.first(connection, Thread, threads, tail, thread_id, *values_of(principal))
+    if thread is None:
+        raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone")
+    return thread
 
 
 def _insert(connection: Connection, row: Mapping[str, Any]) -> bool:
@@ -377,8 +397,8 @@ def _storable(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in OWNER_KEYS}
 
 
-def _where(connection: Connection, user_id: str, wanted: ThreadFilter) -> ColumnElement[bool]:
-    conditions: list[ColumnElement[bool]] = [threads.c.user_id == user_id]
+def _where(connection: Connection, principal: Principal, wanted: ThreadFilter) -> ColumnElement[bool]:
+    conditions: list[ColumnElement[bool]] = [readable_by(principal, threads)]
     if wanted.ids is not None:
         conditions.append(threads.c.thread_id.in_(wanted.ids))
     elif not wanted.unlisted:

@@ -19,6 +19,7 @@ from deerflow.storage import search, sql
 from deerflow.storage.provenance import Source
 from deerflow.storage.tables import threads as rows
 from deerflow.storage.threads import find, set_title
+from deerflow.storage.visibility import may_change
 from deerflow.threads.checkpoint import config_of
 from deerflow.threads.service import ThreadService, copy_tree
 
@@ -79,7 +80,7 @@ async def adopt(threads: ThreadService, principal: Principal, given: AdoptedConv
 
         def finish(connection: Connection) -> None:
             thread = find(connection, made.thread_id)
-            if thread is None or thread.user_id != principal.user_id:
+            if thread is None or not may_change(principal, thread):
                 return  # deleted meanwhile
             search.index(connection, made.thread_id, principal.user_id, given.messages)
             set_title(connection, made.thread_id, given.title)

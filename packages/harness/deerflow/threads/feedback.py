@@ -13,7 +13,8 @@ from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.moment import Moment
-from deerflow.storage.tables import feedback, utc_now
+from deerflow.storage.tables import feedback, runs, utc_now
+from deerflow.storage.visibility import changeable, readable, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,9 @@ class Feedback:
     created_at: Moment
 
 
-_OF_RUN = "run_id = ? AND user_id = ?"
+_READABLE = f"WHERE run_id = ? AND {readable(feedback)}"
+_CHANGEABLE = f"run_id = ? AND {changeable(feedback)}"
+_RUN = f"SELECT 1 FROM runs WHERE run_id = ? AND {readable(runs)}"
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,13 @@ class FeedbackRepository:
         message_id: str | None = None,
     ) -> Feedback:
         """Give feedback on a run, or change what was given. Without ``message_id`` the former one stays."""
-        ids = {"run_id": run_id, "user_id": principal.user_id}
         new = {"rating": rating, "comment": comment} | ({"message_id": message_id} if message_id else {})
 
         def job(connection: Connection) -> Feedback:
             _check_run(connection, principal, run_id, thread_id, lock=True)
-            if not sql.update(connection, feedback, new, _OF_RUN, *ids.values()):
-                first = {"feedback_id": str(uuid4()), "created_at": utc_now(), "thread_id": thread_id}
+            if not sql.update(connection, feedback, new, _CHANGEABLE, run_id, *values_of(principal)):
+                ids = {"thread_id": thread_id, "run_id": run_id, "user_id": principal.user_id}
+                first = {"feedback_id": str(uuid4()), "created_at": utc_now()}
                 sql.insert(connection, feedback, {**first, **ids, **new})
             return _of_run(connection, principal, run_id)[0]
 
@@ -70,7 +73,7 @@ class FeedbackRepository:
 
     async def of_thread(self, principal: Principal, thread_id: str) -> Mapping[str, Feedback]:
         """All feedback on runs of a thread, by run id. Empty for a thread of someone else."""
-        mine = ("WHERE thread_id = ? AND user_id = ?", thread_id, principal.user_id)
+        mine = (f"WHERE thread_id = ? AND {readable(feedback)}", thread_id, *values_of(principal))
         found = await self.database.browse(lambda connection: sql.select(connection, Feedback, feedback, *mine))
         return {given.run_id: given for given in found}
 
@@ -78,7 +81,7 @@ class FeedbackRepository:
         self, principal: Principal, thread_id: str, run_id: str, *, feedback_id: str | None = None
     ) -> None:
         """Withdraw feedback. Raises NotFoundError if there is none (of that id)."""
-        wanted, values = _OF_RUN, [run_id, principal.user_id]
+        wanted, values = _CHANGEABLE, [run_id, *values_of(principal)]
         if feedback_id is not None:
             wanted, values = f"{wanted} AND feedback_id = ?", [*values, feedback_id]
 
@@ -93,7 +96,7 @@ class FeedbackRepository:
 def _check_run(
     connection: Connection, principal: Principal, run_id: str, thread_id: str | None, *, lock: bool = False
 ) -> None:
-    mine, values = f"SELECT 1 FROM runs WHERE {_OF_RUN}", [run_id, principal.user_id]
+    mine, values = _RUN, [run_id, *values_of(principal)]
     if thread_id is not None:
         mine, values = f"{mine} AND thread_id = ?", [*values, thread_id]
     # Locked, two clicks at once are an insert and an update instead of two inserts.
@@ -103,4 +106,4 @@ def _check_run(
 
 
 def _of_run(connection: Connection, principal: Principal, run_id: str) -> list[Feedback]:
-    return sql.select(connection, Feedback, feedback, f"WHERE {_OF_RUN}", run_id, principal.user_id)
+    return sql.select(connection, Feedback, feedback, _READABLE, run_id, *values_of(principal))

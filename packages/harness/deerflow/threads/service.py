@@ -194,10 +194,10 @@ class ThreadService:
             NotFoundError: there is no such thread.
             ConflictError: new runs were started again and again meanwhile.
         """
-        await self.repository.get(principal, thread_id)
+        await self.repository.get(principal, thread_id, to_change=True)
         for _ in range(5):
             await self._stop_runs(principal, thread_id)
-            if await self.database.write(lambda connection: begin_deletion(connection, principal.user_id, thread_id)):
+            if await self.database.write(begin_deletion, principal.user_id, thread_id):
                 await self._remove(thread_id, principal.user_id)
                 return
         raise ConflictError(f"Thread {thread_id} cannot be deleted: new runs start all the time.", code="thread_busy")
@@ -243,7 +243,7 @@ class ThreadService:
                 await asyncio.to_thread(copy_tree, paths.user_data(thread_id, user), paths.user_data(target, user))
                 await ThreadPages(self.database, thread_id).copy_to(target)
                 await self.checkpointer.acopy_thread(thread_id, target)
-                await self.database.write(lambda connection: _copy_rows(connection, thread_id, target))
+                await self.database.write(_copy_rows, thread_id, target)
                 messages = (await self.states.snapshot(target)).values.get("messages", ())
                 if not made.temporary:
                     await self.database.write(
@@ -263,7 +263,7 @@ class ThreadService:
                     await self.delete(principal, thread_id)
                     pruned += 1
                 else:
-                    pruned += await self._compact(await self.repository.get(principal, thread_id))
+                    pruned += await self._compact(await self.repository.get(principal, thread_id, to_change=True))
             except (NotFoundError, ConflictError):
                 continue
         return pruned
@@ -289,7 +289,7 @@ class ThreadService:
         except ThreadBusyError:
             logger.warning("Thread %s is deleted while something still holds it.", thread_id)
             await self._remove_parts(thread_id, user_id)
-        await self.database.write(lambda connection: end_deletion(connection, thread_id))
+        await self.database.write(end_deletion, thread_id)
 
     async def _remove_parts(self, thread_id: str, user_id: str) -> None:
         await self.destroy_sandbox(sandbox_id(thread_id, user_id))

@@ -164,7 +164,7 @@ class ThreadStates:
             ConflictError: a run of the thread is active.
             InvalidRequestError: a value that the state does not have, or that cannot be set; an unknown node.
         """
-        thread = await self.threads.get(principal, thread_id)
+        thread = await self.threads.get(principal, thread_id, to_change=True)
         values = None if values is None else without_computed(values, principal.user_id)
         title = shortened(values["title"]) if values and isinstance(values.get("title"), str) else None
         if title:
@@ -218,7 +218,7 @@ class ThreadStates:
 
     async def replay(self, principal: Principal, thread_id: str, supersteps: Sequence[Sequence[StateUpdate]]) -> None:
         """Write whole steps into a new thread, as when it is imported. Raises as :meth:`update` does."""
-        thread = await self.threads.get(principal, thread_id)
+        thread = await self.threads.get(principal, thread_id, to_change=True)
         graph = await self.graph()
         async with self.alone(thread):
             await self.threads.add_sources(thread_id, [CLIENT])
@@ -244,7 +244,7 @@ class ThreadStates:
         checkpoint: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Merge ``metadata`` into that of a checkpoint, the newest by default. Raises NotFoundError if there is none."""
-        await self.threads.get(principal, thread_id)
+        await self.threads.get(principal, thread_id, to_change=True)
         snapshot = await self.snapshot(thread_id, checkpoint)
         where = checkpoint_of(snapshot.config) or {}
         if snapshot.created_at is None:

@@ -22,6 +22,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.runs import Run, find, since
 from deerflow.storage.tables import runs
 from deerflow.storage.threads import ThreadRepository
+from deerflow.storage.visibility import may_change, may_read
 from deerflow.subagents.task import TASK, delivery_id
 from deerflow.threads.task_transcripts import TaskTranscripts, kept
 from deerflow.threads.view import EventEntry, MessageEntry, ModelUsage, SubagentTask, ThreadTurn, ThreadUsage
@@ -154,11 +155,11 @@ class TranscriptView:
         """The transcript of a subagent: as it is kept, or as far as a run has come with it. Raises NotFoundError."""
         task = await self.task(principal, thread_id, task_id)
         named = (thread_id, task_id, task["namespace"])
-        stored = await self.database.browse(lambda connection: kept(connection, *named))
+        stored = await self.database.browse(kept, *named)
         if stored is not None and task["status"] != "running":
             return stored
         begun, found = await self._run(principal, task["run_id"] or "", thread_id), TaskTranscripts()
-        for run in await self.database.browse(lambda connection: since(connection, begun)):
+        for run in await self.database.browse(since, begun):
             if not run.closed or stored is None:  # a later one, if a person had to decide first
                 async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
                     await found.read(pages)
@@ -166,7 +167,7 @@ class TranscriptView:
         return found.messages(namespaces[-1]) if namespaces else stored or []
 
     async def _is_active(self, run_id: str | None) -> bool:
-        run = await self.database.browse(lambda connection: find(connection, run_id or ""))
+        run = await self.database.browse(find, run_id or "")
         return run is not None and (not run.ended or run.stop_reason == "interrupt")
 
     async def turns(self, principal: Principal, thread_id: str) -> list[ThreadTurn]:
@@ -176,7 +177,7 @@ class TranscriptView:
         fork from its ``end_checkpoint_id``.
         """
         await self.threads.get(principal, thread_id)
-        recorded = await self.database.browse(lambda connection: turns_of(connection, thread_id))
+        recorded = await self.database.browse(turns_of, thread_id)
         if any(turn.before == "" for turn in recorded):
             beginning = await self.states.beginning(thread_id)
             recorded = [replace(turn, before=beginning) if turn.before == "" else turn for turn in recorded]
@@ -214,12 +215,12 @@ class TranscriptView:
         return f"{name}.json", await asyncio.to_thread(orjson.dumps, shown)
 
     async def _run(self, principal: Principal, run_id: str, thread_id: str | None) -> Run:
-        run = await self.database.browse(lambda connection: find(connection, run_id))
+        run = await self.database.browse(find, run_id)
         return owned_run(run, principal, run_id, thread_id)
 
     async def _entries(self, principal: Principal, thread_id: str) -> list[MessageEntry]:
         messages = (await self.states.snapshot(thread_id)).values.get("messages", ())
-        run_of = await self.database.browse(lambda connection: _runs_of_messages(connection, thread_id))
+        run_of = await self.database.browse(_runs_of_messages, thread_id)
         entries: list[MessageEntry] = []
         run_id: str | None = None
         since: str | None = None
@@ -244,9 +245,12 @@ class TranscriptView:
         return entries
 
 
-def owned_run(run: Run | None, principal: Principal, run_id: str, thread_id: str | None) -> Run:
+def owned_run(
+    run: Run | None, principal: Principal, run_id: str, thread_id: str | None, *, to_change: bool = False
+) -> Run:
     """The run that was looked for. Raises NotFoundError, also for a run of another thread."""
-    if run is None or run.user_id != principal.user_id or thread_id not in (None, run.thread_id):
+    may = may_change if to_change else may_read
+    if run is None or not may(principal, run) or thread_id not in (None, run.thread_id):
         raise NotFoundError(f"There is no run {run_id}{f' in thread {thread_id}' if thread_id else ''}.")
     return run
 

@@ -199,7 +199,8 @@ def delete_user(
 ) -> None:
     """Delete an account, its sessions, API tokens and crons. Asks what is to become of its threads and files."""
     from deerflow.config import Paths
-    from deerflow.features.retention import thread_count
+    from deerflow.identity import Principal
+    from deerflow.storage.threads import ThreadFilter, ThreadRepository
 
     paths = Paths()
 
@@ -211,7 +212,7 @@ def delete_user(
                 f"{user.email} is the only administrator.",
                 "Make someone else one first: `deerflow user role EMAIL admin`.",
             )
-        return user, await thread_count(database, user.id)
+        return user, await ThreadRepository(database).count(Principal(user.id), ThreadFilter(unlisted=True))
 
     user, threads = with_database(settings, look)
     if with_data is None:

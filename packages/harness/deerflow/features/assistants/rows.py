@@ -18,6 +18,7 @@ from deerflow.storage.list_page import ListPage
 from deerflow.storage.moment import Moment
 from deerflow.storage.tables import assistant_versions, assistants, threads, utc_now
 from deerflow.storage.threads import LEAD_AGENT
+from deerflow.storage.visibility import changeable_by, readable_by
 
 SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
 OWN = ("assistant_id", "graph_id", "version", "created_at", "updated_at")
@@ -154,8 +155,8 @@ class AssistantRepository:
         await self._database.write(job)
 
     async def thread_ids(self, principal: Principal, assistant_id: str) -> list[str]:
-        """Threads that last ran this assistant."""
-        mine = (threads.c.user_id == principal.user_id, threads.c.assistant_id == assistant_id)
+        """Threads of the principal's that last ran this assistant."""
+        mine = (changeable_by(principal, threads), threads.c.assistant_id == assistant_id)
         return await self._database.browse(lambda c: list(c.scalars(select(threads.c.thread_id).where(*mine))))
 
 
@@ -169,7 +170,8 @@ def _latest() -> Select[Any]:
 
 
 def _get(connection: Connection, principal: Principal, assistant_id: str, *, lock: bool = False) -> Assistant:
-    mine = and_(assistants.c.assistant_id == assistant_id, assistants.c.user_id == principal.user_id)
+    may = changeable_by if lock else readable_by
+    mine = and_(assistants.c.assistant_id == assistant_id, may(principal, assistants))
     if lock:
         # Apart from the join: PostgreSQL would not find the version that a change it waited for has just made.
         connection.execute(select(assistants.c.assistant_id).where(mine).with_for_update())
@@ -190,7 +192,7 @@ def _set_latest(connection: Connection, assistant_id: str, version: int, now: da
 
 
 def _matching(connection: Connection, principal: Principal, query: AssistantQuery) -> ColumnElement[bool]:
-    wanted = [assistants.c.user_id == principal.user_id]
+    wanted = [readable_by(principal, assistants)]
     if query.graph_id is not None:
         wanted.append(assistants.c.graph_id == query.graph_id)
     if query.name is not None:

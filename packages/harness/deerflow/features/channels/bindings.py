@@ -18,6 +18,7 @@ from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import channel_codes, channel_identities, utc_now
+from deerflow.storage.visibility import readable, values_of
 
 LIFETIME = timedelta(minutes=10)
 TRIES = 5
@@ -158,8 +159,8 @@ class Bindings:
 
     async def of(self, principal: Principal) -> list[Identity]:
         """Return the person's accounts, those that are connected first."""
-        tail = "WHERE user_id = ? ORDER BY ended_at IS NOT NULL, created_at DESC, id"
-        return await self._database.read(sql.select, Identity, channel_identities, tail, principal.user_id)
+        tail = f"WHERE {readable(channel_identities)} ORDER BY ended_at IS NOT NULL, created_at DESC, id"
+        return await self._database.read(sql.select, Identity, channel_identities, tail, *values_of(principal))
 
     async def end(self, principal: Principal, identity_id: int) -> None:
         """Disconnect one of the person's accounts. Raises NotFoundError."""

@@ -19,6 +19,7 @@ from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import channel_decisions, utc_now
+from deerflow.storage.visibility import changeable, may_change, values_of
 from deerflow.threads.service import ThreadService
 
 OPTION, STOP_RUN = "option", "stop"
@@ -148,16 +149,17 @@ class Decisions:
         found = await self._database.read(sql.select, Choice, channel_decisions, tail, user_id)
         return next((choice for choice in found if choice.begins == run_id), None)
 
-    async def written(self, connection_id: str, message: Inbound, user_id: str) -> Choice | None:
+    async def written(self, connection_id: str, message: Inbound, principal: Principal) -> Choice | None:
         """Return what a number or word decides: in reply to a card, or of the only open question that the person has here."""
         word = message.text.strip().lower().rstrip(".!)")
         if not word or len(word) > 100 or message.files:
             return None
 
         def job(connection: Connection) -> Choice | None:
-            tail = """WHERE user_id = ? AND decided_at IS NULL AND until > ? AND interrupt <> ? AND outbox_id IN
+            tail = f"""WHERE {changeable(channel_decisions)} AND decided_at IS NULL AND until > ? AND interrupt <> ? AND outbox_id IN
                 (SELECT id FROM channel_outbox WHERE connection_id = ? AND chat = ? AND topic = ?) ORDER BY outbox_id, key_hash"""
-            mine = user_id, self._clock(), STOP_RUN, connection_id, message.place.chat, message.place.topic
+            place = connection_id, message.place.chat, message.place.topic
+            mine = *values_of(principal), self._clock(), STOP_RUN, *place
             asked: dict[tuple[int | None, str], list[Choice]] = {}
             for row in sql.select(connection, Choice, channel_decisions, tail, *mine):
                 asked.setdefault((row.outbox_id, row.interrupt), []).append(row)
@@ -177,7 +179,7 @@ class Decisions:
             ForbiddenError: it is another person's to decide.
             ConflictError: it was decided elsewhere, or is no longer open.
         """
-        if principal.user_id != choice.user_id:
+        if not may_change(principal, choice):
             raise ForbiddenError("Only the person whose conversation this is can decide here.")
         current = await self._database.read(_one, "key_hash = ?", choice.key_hash)
         if current is not None and current.decided_at is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -154,9 +155,15 @@ def in_a_row(connection: Connection, connection_id: str, place: Place) -> int:
 
 def private_chat(connection: Connection, user_id: str, but: Author) -> tuple[str, str] | None:
     """Return ``(connection, chat)`` where a person wrote in private last, with another account than one."""
-    statement = """SELECT connection_id, chat, body FROM channel_inbox WHERE user_id = ? AND kind <> 'click'
-        AND NOT (workspace = ? AND author = ?) ORDER BY id DESC LIMIT 100"""
-    for connection_id, chat, body in sql.execute(connection, statement, user_id, but.workspace, but.id).fetchall():
+    others = "kind <> 'click' AND NOT (workspace = ? AND author = ?)"
+    return newest_private_chat(connection, user_id, others, but.workspace, but.id)
+
+
+def newest_private_chat(connection: Connection, user_id: str, where: str, *values: Any) -> tuple[str, str] | None:
+    """Return ``(connection, chat)`` of the last private message of a person for which ``where`` holds."""
+    statement = f"""SELECT connection_id, chat, body FROM channel_inbox WHERE user_id = ? AND {where}
+        ORDER BY id DESC LIMIT 100"""
+    for connection_id, chat, body in sql.execute(connection, statement, user_id, *values).fetchall():
         if sql.loads(body)["place"].get("is_private"):
             return connection_id, chat
     return None

@@ -74,7 +74,7 @@ class Reception(Handler):
         if (principal := let.principal) is None:
             await self._answer(line, row, InboxState.IGNORED, let.say, why=let.why, notices=let.notices)
             return
-        choice = await self._decisions.written(line.id, message, principal.user_id)
+        choice = await self._decisions.written(line.id, message, principal)
         if choice is not None:
             return await self._decide(line, row, principal, choice)
         if message.text.strip().lower() == RUN_MISSED and await self._database.write(self._accept_missed, row):

@@ -36,8 +36,7 @@ class Requests:
             context["model_name"] = model
         if conversation.mode:
             context["mode"] = conversation.mode
-        is_own = turn.owner.user_id == turn.principal.user_id
-        if is_own and (zone := await turn.line.adapter.time_zone(turn.rows[-1].event.author)):
+        if turn.is_own and (zone := await turn.line.adapter.time_zone(turn.rows[-1].event.author)):
             context.setdefault("time_zone", zone)
         made["context"] = {**context, **turn.context}
         made["metadata"] = {"channel": turn.line.kind, "connection_id": turn.line.id}
@@ -59,7 +58,7 @@ class Requests:
         own = [turn.text] if turn.text is not None else [message.text for message in messages]
         text = "\n\n".join(part for part in (*own, *taken.spoken) if part.strip())
         quoted = [{"source": f"quote in a {where}", "text": each.quoted} for each in messages if each.quoted.strip()]
-        if turn.owner.user_id != turn.principal.user_id:
+        if not turn.is_own:
             name = inline(messages[0].author.name, 60) or "a member"
             quoted.insert(0, {"source": f"{name} in a shared {where}", "text": text})
             text = OF_A_MEMBER

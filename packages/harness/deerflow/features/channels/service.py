@@ -28,12 +28,14 @@ from deerflow.features.channels.connections import (
 )
 from deerflow.features.channels.conversations import Conversations
 from deerflow.features.channels.engine import Wanted
+from deerflow.features.channels.gate import newest_private_chat
 from deerflow.features.channels.outbox import WAITING, Outbox, Target
 from deerflow.features.channels.types import Adapter, Misconfigured, Place
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
-from deerflow.storage.tables import utc_now
+from deerflow.storage.tables import channel_connections, utc_now
+from deerflow.storage.visibility import may_change, may_read, readable, values_of
 
 FILE = "file-"
 """Beginning of the ids of connections that stand in the configuration file; the kind follows."""
@@ -87,10 +89,10 @@ class ChannelService:
 
     async def list(self, principal: Principal) -> list[dict[str, Any]]:
         """Return the connections as the person may see them: errors and settings are for those who may change one."""
-        rows = await self._connections.select("ORDER BY kind, created_at, id")
+        tail = f"WHERE {readable(channel_connections)} ORDER BY kind, created_at, id"
+        rows = await self._connections.select(tail, *values_of(principal))
         waiting = await self._database.read(_waiting)
-        seen = [row for row in rows if row.user_id is None or _may_change(row, principal)]
-        return [_shown(row, principal, waiting.get(row.id, 0)) for row in seen]
+        return [_shown(row, principal, waiting.get(row.id, 0)) for row in rows]
 
     async def get(self, principal: Principal, connection_id: str) -> dict[str, Any]:
         """Raises ForbiddenError, NotFoundError."""
@@ -181,15 +183,17 @@ class ChannelService:
         if chat:
             self.check_may_add(principal, own=False)
         row = await self._connections.get(connection_id)
-        if row.user_id not in (None, principal.user_id):
+        if not may_read(principal, row):
             raise NotFoundError(GONE, reason="channel_gone")
 
         def job(connection: Connection) -> str | None:
-            target = chat or _private_chat(connection, row.id, principal.user_id)
-            if target:
-                text = "This is a test message from DeerFlow. The channel works."
-                self._outbox.deliver(connection, Target(row.id, Place(target, is_private=not chat)), text)
-            return target
+            own = principal.user_id, "connection_id = ?", row.id
+            where = (row.id, chat) if chat else newest_private_chat(connection, *own)
+            if where is None:
+                return None
+            text = "This is a test message from DeerFlow. The channel works."
+            self._outbox.deliver(connection, Target(row.id, Place(where[1], is_private=not chat)), text)
+            return where[1]
 
         if (found := await self._database.write(job)) is None:
             raise ConflictError(
@@ -255,8 +259,8 @@ class ChannelService:
         _, connections = await self._configs()
         if not connections.enabled or not connections.of(kind).enabled:
             raise ConflictError(f"Accounts of {kind} are not connected here: channel_connections is off.")
-        tail = "WHERE kind = ? AND is_on = ? AND (user_id IS NULL OR user_id = ?) ORDER BY created_at"
-        rows = await self._connections.select(tail, kind, True, principal.user_id)
+        tail = f"WHERE kind = ? AND is_on = ? AND {readable(channel_connections)} ORDER BY created_at"
+        rows = await self._connections.select(tail, kind, True, *values_of(principal))
         if not rows:
             raise NotFoundError(f"No channel of {kind} is on.")
         code, until = await self._bindings.code(principal, kind)
@@ -272,7 +276,7 @@ class ChannelService:
 
     async def _changeable(self, principal: Principal, connection_id: str) -> ChannelConnection:
         row = await self._connections.get(connection_id)
-        if not _may_change(row, principal):
+        if not may_change(principal, row):
             if row.user_id is not None:
                 raise NotFoundError(GONE, reason="channel_gone")
             raise ForbiddenError("Only administrators may change this channel.", reason="administrators_only")
@@ -318,10 +322,6 @@ def _cannot_open(why: str) -> Adapter:
     raise Misconfigured(why)
 
 
-def _may_change(row: ChannelConnection, principal: Principal) -> bool:
-    return row.user_id == principal.user_id or (row.user_id is None and principal.role == "admin")
-
-
 def _waiting(connection: Connection) -> dict[str, int]:
     """Return how many messages of each connection could not be sent yet."""
     count = f"SELECT connection_id, COUNT(*) FROM channel_outbox WHERE {WAITING} AND is_final GROUP BY connection_id"
@@ -338,19 +338,9 @@ def _shown(row: ChannelConnection, principal: Principal, waiting: int = 0) -> di
         "state_since": row.state_since,
         "me": row.me,
         "own": row.user_id is not None,
-        "can_change": _may_change(row, principal),
+        "can_change": may_change(principal, row),
         "waiting": waiting,
     }
     if not shown["can_change"]:
         return shown
     return {**shown, "error": row.error, "settings": mask_secrets(row.settings), "version": row.version}
-
-
-def _private_chat(connection: Connection, connection_id: str, user_id: str) -> str | None:
-    statement = (
-        """SELECT chat, body FROM channel_inbox WHERE connection_id = ? AND user_id = ? ORDER BY id DESC LIMIT 100"""
-    )
-    for chat, body in sql.execute(connection, statement, connection_id, user_id).fetchall():
-        if sql.loads(body)["place"].get("is_private"):
-            return chat
-    return None

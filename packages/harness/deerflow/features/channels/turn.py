@@ -39,6 +39,11 @@ class ChatTurn:
     """The person's message with its files, once they are here."""
 
     @property
+    def is_own(self) -> bool:
+        """Return whether the person writes in a thread of their own."""
+        return self.owner.user_id == self.principal.user_id
+
+    @property
     def place(self) -> Place:
         return self.rows[0].event.place
 

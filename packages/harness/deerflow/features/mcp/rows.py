@@ -38,6 +38,9 @@ class McpAuthorization:
     expires_at: datetime
 
 
+_KEY = "user_id = ? AND server = ?"
+
+
 class McpConnectionRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +62,7 @@ class McpConnectionRepository:
 
     async def lease(self, held: McpConnection) -> bool:
         """Whether the caller may refresh it now: one at a time over all processes, and nobody did since it was read."""
-        where = "user_id = ? AND server = ? AND version = ? AND (leased_until IS NULL OR leased_until < ?)"
+        where = f"{_KEY} AND version = ? AND (leased_until IS NULL OR leased_until < ?)"
         now = utc_now()
         leased = {"leased_until": now + LEASE}
         same = held.user_id, held.server, held.version, now
@@ -70,14 +73,14 @@ class McpConnectionRepository:
         changes: dict[str, object] = {"leased_until": None}
         if data is not None:
             changes |= {"data": data, "expires_at": expires_at, "version": held.version + 1}
-        where = "user_id = ? AND server = ? AND version = ?"
+        where = f"{_KEY} AND version = ?"
         same = held.user_id, held.server, held.version
         await self._database.write(sql.update, mcp_connections, changes, where, *same, durable=True)
 
     async def forget(self, user_id: str, server: str, version: int | None = None) -> bool:
         """``version``: only while it is this one."""
         tail, values = ("", ()) if version is None else (" AND version = ?", (version,))
-        statement = f"DELETE FROM mcp_connections WHERE user_id = ? AND server = ?{tail}"
+        statement = f"DELETE FROM mcp_connections WHERE {_KEY}{tail}"
         return bool(await self._database.write(sql.change, statement, user_id, server, *values))
 
     async def expect(self, made: McpAuthorization) -> None:

@@ -15,7 +15,8 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.list_page import ListPage
-from deerflow.storage.tables import crons
+from deerflow.storage.tables import crons, threads
+from deerflow.storage.visibility import changeable, readable, readable_by, values_of
 from deerflow.tasks.jobs import enqueue
 
 CRONS = "crons"
@@ -67,14 +68,14 @@ class CronRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, cron: Cron) -> Cron:
+    async def create(self, principal: Principal, cron: Cron) -> Cron:
         """Raises NotFoundError if its thread does not exist or belongs to someone else."""
 
-        own = "SELECT 1 FROM threads WHERE thread_id = ? AND user_id = ?"
+        own = f"SELECT 1 FROM threads WHERE thread_id = ? AND {changeable(threads)}"
 
         def job(connection: Connection) -> Cron:
             thread_id = cron.thread_id
-            if thread_id is not None and not sql.execute(connection, own, thread_id, cron.user_id).fetchone():
+            if thread_id is not None and not sql.execute(connection, own, thread_id, *values_of(principal)).fetchone():
                 raise NotFoundError(f"Thread {thread_id} not found.")
             sql.insert(connection, crons, asdict(cron))
             look_when_due(connection)
@@ -87,15 +88,15 @@ class CronRepository:
 
     async def update(self, principal: Principal, cron_id: str, changes: Mapping[str, Any]) -> Cron:
         def job(connection: Connection) -> Cron:
-            sql.update(connection, crons, changes, _MINE, cron_id, principal.user_id)
+            sql.update(connection, crons, changes, _CHANGEABLE, cron_id, *values_of(principal))
             look_when_due(connection)
             return _get(connection, principal, cron_id)
 
         return await self._database.write(job)
 
     async def delete(self, principal: Principal, cron_id: str) -> None:
-        statement = f"DELETE FROM crons WHERE {_MINE}"
-        if not await self._database.write(sql.change, statement, cron_id, principal.user_id):
+        statement = f"DELETE FROM crons WHERE {_CHANGEABLE}"
+        if not await self._database.write(sql.change, statement, cron_id, *values_of(principal)):
             raise NotFoundError(f"Cron {cron_id} not found.")
 
     async def search(
@@ -126,20 +127,21 @@ def look_when_due(connection: Connection) -> None:
         enqueue(connection, CRONS, "", {}, due_at=sql.moment(soonest))
 
 
-_MINE = "cron_id = ? AND user_id = ?"
+_READABLE = f"WHERE cron_id = ? AND {readable(crons)}"
+_CHANGEABLE = f"cron_id = ? AND {changeable(crons)}"
 GOES = "enabled AND user_id NOT IN (SELECT id FROM users WHERE suspended_at IS NOT NULL)"
 """Schedules of people who are suspended pause."""
 
 
 def _get(connection: Connection, principal: Principal, cron_id: str) -> Cron:
-    cron = sql.first(connection, Cron, crons, f"WHERE {_MINE}", cron_id, principal.user_id)
+    cron = sql.first(connection, Cron, crons, _READABLE, cron_id, *values_of(principal))
     if cron is None:
         raise NotFoundError(f"Cron {cron_id} not found.")
     return cron
 
 
 def _matching(connection: Connection, principal: Principal, query: CronQuery) -> ColumnElement[bool]:
-    wanted = [crons.c.user_id == principal.user_id]
+    wanted = [readable_by(principal, crons)]
     for name in ("assistant_id", "thread_id", "enabled"):
         if (value := getattr(query, name)) is not None:
             wanted.append(crons.c[name] == value)

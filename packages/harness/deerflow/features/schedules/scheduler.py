@@ -21,6 +21,7 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
 from deerflow.storage.tables import crons, runs, utc_now
+from deerflow.storage.visibility import readable_by
 from deerflow.tasks.jobs import HopelessError, Job, enqueue
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Scheduler(Capability):
         same = {name: metadata[name] for name in ("cron_id", "cron_run_date")}
 
         def job(connection: Connection) -> bool:
-            mine = (runs.c.user_id == principal.user_id, matches(connection, runs.c.metadata, same))
+            mine = readable_by(principal, runs), matches(connection, runs.c.metadata, same)
             return connection.execute(select(runs.c.run_id).where(*mine).limit(1)).first() is not None
 
         return await self._database.read(job)

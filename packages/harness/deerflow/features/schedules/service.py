@@ -122,7 +122,7 @@ class CronService:
             created_at=now,
             updated_at=now,
         )
-        await self._crons.create(cron)
+        await self._crons.create(principal, cron)
         self._wake()
         return cron
 

@@ -16,7 +16,7 @@ from deerflow.identity import Principal
 from deerflow.models.thoughts import without_thoughts
 from deerflow.storage.database import Database
 from deerflow.storage.sql import storable
-from deerflow.storage.threads import owned, set_title, shortened
+from deerflow.storage.threads import changeable_thread, set_title, shortened
 from deerflow.tasks.jobs import Job, enqueue
 from deerflow.threads.checkpoint import provisional_title
 
@@ -84,7 +84,7 @@ class TitleJob:
 
         def save(connection: Connection) -> bool:
             try:
-                thread = owned(connection, principal.user_id, job.key, lock=True)
+                thread = changeable_thread(connection, principal, job.key, lock=True)
             except NotFoundError:
                 return False
             # Whoever renamed the thread while the model thought has the last word.

@@ -32,7 +32,7 @@ ROUNDS = 1
 MESSAGES = 100_000
 SEARCHERS = 2
 PAGE_CHANNELS = ["updates", "lifecycle", "input", "messages", "custom"]
-"""As in ``frontend/src/features/chat/protocol.ts``."""
+"""As in ``frontend/src/features/chat/thread/protocol.ts``."""
 WORDS = ("report", "rep", "the")
 
 

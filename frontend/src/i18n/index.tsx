@@ -1,13 +1,23 @@
 "use client";
 import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
-import { IntlProvider, useLocale as useShownLocale, useMessages, useTranslations } from "use-intl";
+import { IntlProvider, useLocale as useIntlLocale, useMessages, useTranslations } from "use-intl";
 import { setWords } from "@/lib/http";
 import { loadLate } from "@/lib/late";
 import { useStored } from "@/lib/storage";
-import { en, type LateMessages, type Messages } from "./messages/en";
+import { en } from "./messages/en";
+import type { server } from "./messages/en/server";
 
-export type { Messages };
 export type Locale = "en" | "zh";
+
+type First = typeof en;
+
+/** All texts. Those of a part that comes late are declared beside it, in its `en.ts`. */
+export interface Messages extends First {
+  server: typeof server;
+}
+
+/** Texts that are no part of the first load, see `LateTexts`. */
+export type LateMessages = Record<Locale, () => Promise<Partial<Messages>>>;
 
 declare module "use-intl" {
   interface AppConfig {
@@ -21,24 +31,11 @@ const loadMessages: Record<Locale, () => Promise<typeof en>> = {
   en: async () => en,
   zh: async () => (await import("./messages/zh")).zh,
 };
-/** Texts that are no part of the first load: each feature's come with what shows them, see `LateTexts`. */
-export const LATE: { [Name in keyof LateMessages]: Record<Locale, () => Promise<Pick<LateMessages, Name>>> } =
-  {
-    runs: { en: () => import("./messages/en/runs"), zh: () => import("./messages/zh/runs") },
-    tasks: { en: () => import("./messages/en/tasks"), zh: () => import("./messages/zh/tasks") },
-    decisions: { en: () => import("./messages/en/decisions"), zh: () => import("./messages/zh/decisions") },
-    details: { en: () => import("./messages/en/details"), zh: () => import("./messages/zh/details") },
-    settings: { en: () => import("./messages/en/settings"), zh: () => import("./messages/zh/settings") },
-    channels: { en: () => import("./messages/en/channels"), zh: () => import("./messages/zh/channels") },
-    mcp: { en: () => import("./messages/en/mcp"), zh: () => import("./messages/zh/mcp") },
-    viewers: { en: () => import("./messages/en/viewers"), zh: () => import("./messages/zh/viewers") },
-    voice: { en: () => import("./messages/en/voice"), zh: () => import("./messages/zh/voice") },
-    web: { en: () => import("./messages/en/web"), zh: () => import("./messages/zh/web") },
-    skills: { en: () => import("./messages/en/skills"), zh: () => import("./messages/zh/skills") },
-    agents: { en: () => import("./messages/en/agents"), zh: () => import("./messages/zh/agents") },
-    sandbox: { en: () => import("./messages/en/sandbox"), zh: () => import("./messages/zh/sandbox") },
-    server: { en: () => import("./messages/en/server"), zh: () => import("./messages/zh/server") },
-  };
+/** Late texts: the server's refusals and failures in words of the page. */
+export const serverTexts = {
+  en: () => import("./messages/en/server"),
+  zh: () => import("./messages/zh/server"),
+};
 
 const never = () => () => undefined;
 
@@ -57,6 +54,8 @@ export function useLocale(): [Locale, (locale: Locale) => void] {
 
 /** Texts of a feature: `useT("chat")("stop")`. */
 export const useT = useTranslations;
+/** The language of the texts that are there: a new one is chosen before its texts have come. */
+export const useShownLocale = () => useIntlLocale() as Locale;
 /** All texts that are there, for what is looked up by a code of the server (`worded`). */
 export const useWords = useMessages;
 
@@ -70,7 +69,7 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
       if (!current) return;
       setShown({ locale, messages });
       setWords(messages.common, async (refusal) => {
-        const [{ worded }, { server }] = await Promise.all([import("./worded"), LATE.server[locale]()]);
+        const [{ worded }, { server }] = await Promise.all([import("./worded"), serverTexts[locale]()]);
         return worded(locale, server.error, refusal);
       });
       document.documentElement.lang = locale === "zh" ? "zh-CN" : "en";
@@ -83,24 +82,31 @@ export function LocaleProvider({ children }: { children: ReactNode }) {
 }
 
 interface LateTextsProps {
-  of: keyof LateMessages;
+  of: LateMessages;
   children: ReactNode;
   /** Until the texts are there. */
   fallback?: ReactNode;
 }
 
+/** Texts that have come, by what loads them: what is shown again has its texts at once. */
+const arrived = new Map<() => Promise<Partial<Messages>>, Partial<Messages>>();
+
 /** Gives `children` the texts of a feature that are no part of the first load. */
 export function LateTexts({ of, children, fallback }: LateTextsProps) {
-  const locale = useShownLocale() as Locale;
+  const locale = useShownLocale();
+  const load = of[locale];
   const messages = useMessages();
-  const [late, setLate] = useState<Partial<LateMessages> | null>(null);
+  const [late, setLate] = useState(arrived.get(load) ?? null);
   useEffect(() => {
     let current = true;
-    void loadLate<Partial<LateMessages>>(LATE[of][locale]).then((loaded) => current && setLate(loaded));
+    void loadLate(load).then((loaded) => {
+      arrived.set(load, loaded);
+      if (current) setLate(loaded);
+    });
     return () => {
       current = false;
     };
-  }, [of, locale]);
+  }, [load]);
   if (!late) return fallback;
   return (
     <Texts locale={locale} messages={{ ...messages, ...late }}>

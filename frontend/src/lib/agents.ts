@@ -8,7 +8,7 @@ export type Agent = components["schemas"]["Agent"];
 
 const NONE: Agent[] = [];
 
-/** What people call an agent: in any script, where its name is an id. */
+/** Display name of an agent, in any script; its name is an id. */
 export const titleOf = ({ display_name, name }: Agent) => display_name || name;
 
 /** The person's own agents and those that everybody has. `off`: the configuration switches them off; then there are none. */

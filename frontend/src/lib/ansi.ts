@@ -1,4 +1,4 @@
-/** What a terminal shows for the bytes of a program: text with styles, never markup. */
+/** Terminal output of a program as text with styles, never markup. */
 
 interface AnsiPiece {
   text: string;

@@ -1,4 +1,4 @@
-/** What several features ask the gateway for. The types are those of its OpenAPI description. */
+/** Requests to the gateway that several features share. The types are those of its OpenAPI description. */
 import type { components } from "./api-types";
 import { http } from "./http";
 
@@ -32,7 +32,7 @@ export const setupStatus = () => http.get<SetupStatus>("/api/v1/auth/setup-statu
 export const site = () => http.get<Schemas["Site"]>("/api/v1/site");
 export const models = () => http.get<Models>("/api/models");
 export const thread = (id: string, signal?: AbortSignal) => http.get<Thread>(threadApi(id), { signal });
-/** What a thread is to begin with; files may have made it before. */
+/** Initial values of a thread; uploads may have created it before. */
 export async function noteThread(id: string, metadata: object) {
   await http.post("/api/threads", { thread_id: id, metadata });
   await http.patch(threadApi(id), { metadata });

@@ -1,4 +1,4 @@
-/** How other parts of the page reach the message field and the conversation without holding them. */
+/** Events by which other parts of the page reach the message field and the conversation without holding them. */
 const FILL = "deerflow:compose";
 
 /** Puts `text` in the message field; a part in [brackets] is selected, for the person to replace it. */

@@ -1,7 +1,7 @@
 "use client";
 import { useEffect, useState } from "react";
 
-/** What is typed, once the person pauses for so many milliseconds; nothing at once when it is cleared. */
+/** The typed text after a pause of so many milliseconds; empty at once when it is cleared. */
 export function useDebounced(text: string, delay: number): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {

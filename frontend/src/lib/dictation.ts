@@ -4,10 +4,10 @@ import type { components } from "./api-types";
 import { http, request } from "./http";
 import { keys } from "./keys";
 
-/** What this device was set to: whether the browser may turn speech into text. */
+/** Setting of this device: the browser may turn speech into text. */
 export const BY_BROWSER = "dictation.browser";
 
-/** Whether the server can. An administrator may change that at any time. */
+/** Features of the server, which an administrator may change at any time. */
 export const featuresQuery = queryOptions({
   queryKey: keys.features,
   queryFn: ({ signal }) => http.get<components["schemas"]["Features"]>("/api/features", { signal }),
@@ -17,7 +17,7 @@ export const featuresQuery = queryOptions({
 /** Seconds after which a recording ends by itself. */
 export const MOST_SECONDS = 300;
 
-/** What is said in a recording, by the server's endpoint. */
+/** Text of a recording, by the server's endpoint. */
 export async function transcribe(sound: Blob, signal: AbortSignal): Promise<string> {
   const answer = await request("POST", "/api/transcriptions", {
     body: sound,

@@ -9,7 +9,7 @@ export function draftThreadId(): string {
   return sessionStorage.getItem(key()) ?? renewDraftThread();
 }
 
-/** To be called when a conversation has begun under the id. Gives the next one. */
+/** Call it when a conversation has started under the id. Returns the next one. */
 export function renewDraftThread(): string {
   const id = uuid();
   sessionStorage.setItem(key(), id);

@@ -7,13 +7,13 @@ export interface UploadedRef {
   path: string;
 }
 
-/** What was written and attached, but not sent; kept on this device. */
+/** A message that is written, with its attachments, and not sent; kept on this device. */
 export interface Draft {
   text: string;
   files: UploadedRef[];
 }
 interface Stored extends Draft {
-  /** Where the files lie. */
+  /** Conversation that holds the files. */
   conversation: string;
 }
 
@@ -21,7 +21,7 @@ const EMPTY: Draft = { text: "", files: [] };
 const RESTORED = "deerflow:draft";
 
 const keyOf = (conversation: string) => own(`draft.${conversation}`);
-/** A conversation that has not begun has one draft for all tabs: its id is forgotten with the tab. */
+/** A new conversation has one draft for all tabs: its id is forgotten with the tab. */
 const keyOfNew = () => keyOf("new");
 
 export function readDraft(conversation: string, isNew: boolean): Draft {
@@ -43,7 +43,7 @@ export function forgetDraft(conversation: string, wasNew = false) {
   if (wasNew) writeStored(keyOfNew(), undefined);
 }
 
-/** Gives a message that could not be sent back to the conversation's field, even if that was mounted anew meanwhile. */
+/** Return a message that could not be sent to the conversation's field, even if that was remounted meanwhile. */
 export function restoreDraft(conversation: string, draft: Draft) {
   writeStored(keyOf(conversation), { ...draft, conversation });
   window.dispatchEvent(new CustomEvent(RESTORED, { detail: conversation }));

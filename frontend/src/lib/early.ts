@@ -1,6 +1,9 @@
 import { matches, SHORTCUTS } from "./shortcuts";
 
-/** What a person writes before the page's code has come: the HTML has a plain field, whose text is carried on. */
+/**
+ * Text that a person writes before the page's code has arrived: the HTML has a plain field, whose text is
+ * carried over.
+ */
 const early = { text: "", focused: false, at: [0, 0] as [number, number] };
 
 export const EARLY_FIELD = "early-message";
@@ -27,7 +30,7 @@ if (typeof document !== "undefined") {
   document.addEventListener("keydown", onKey);
 }
 
-/** Whether it was called for before it was there; its keys are its own from now on. */
+/** True if the palette was requested before its code arrived; from now on it handles its keys itself. */
 export function takeEarlyPalette(): boolean {
   document.removeEventListener("keydown", onKey);
   const wanted = wantsPalette;

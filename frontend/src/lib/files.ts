@@ -7,7 +7,7 @@ interface FileUrlOptions {
   /** null: as it is now. */
   version?: number | null;
   download?: boolean;
-  /** Part of the address, so that a changed picture is loaded anew. */
+  /** Part of the address, so that a changed picture is loaded again. */
   etag?: string;
 }
 
@@ -40,7 +40,7 @@ export function threadPathOf(text: string): string | null {
   return plain.split("/").includes("..") ? null : plain;
 }
 
-/** Where a link in the file at `path` leads: another file of the thread, or null. */
+/** Target of a link in the file at `path`: another file of the thread, or null. */
 export function resolvePath(path: string, link: string): string | null {
   const target = link.replace(SCHEMES, "").split(/[?#]/)[0]!;
   if (!target || /^([a-z][a-z0-9+.-]*:|\/\/|#)/i.test(target)) return null;

@@ -5,7 +5,7 @@ export interface FieldError {
   message: string;
 }
 
-/** What the gateway said no with. `status` 0 and `code` "unreachable": it did not answer at all. */
+/** A refusal of the gateway. `status` 0 and `code` "unreachable": it did not answer at all. */
 export class ApiError extends Error {
   readonly name = "ApiError";
   constructor(
@@ -28,7 +28,7 @@ export interface RequestOptions {
   keepalive?: boolean;
 }
 
-/** What the server says no with: its own sentence, and what a page needs to word it. */
+/** Content of a refusal: the server's own sentence, and the data by which a page words it. */
 export interface Refusal {
   detail: string;
   code?: string;
@@ -36,7 +36,7 @@ export interface Refusal {
   values?: Record<string, string | number>;
 }
 
-/** Said where the server says nothing itself. */
+/** Fallback for a response without a sentence of the server. */
 let words = {
   unreachable: "The server cannot be reached.",
   answered: "The server answered {status}.",
@@ -57,7 +57,7 @@ const unreachable = () => new ApiError(words.unreachable, 0, "unreachable");
 
 const expired = new Set<() => void>();
 
-/** Calls `f` when a request is refused since nobody is signed in any more. Returns how to stop that. */
+/** Call `f` when a request is refused because the session has ended. Return a function that stops that. */
 export function onSessionExpired(f: () => void): () => void {
   expired.add(f);
   return () => expired.delete(f);
@@ -116,7 +116,7 @@ export const http = {
 };
 
 export interface UploadOptions {
-  /** Told the part that has gone out, 0 to 1. */
+  /** Called with the part that has gone out, 0 to 1. */
   onProgress?: (fraction: number) => void;
   signal?: AbortSignal;
 }
@@ -175,7 +175,7 @@ function parsed<T>(text: string): T | undefined {
   }
 }
 
-/** Whoever signs in is told there that it was wrong; for everybody else 401 means that the session is over. */
+/** Sign-in itself reports a wrong password; for every other request 401 means that the session is over. */
 function announced(error: ApiError, path: string): ApiError {
   if (error.status === 401 && !path.startsWith("/api/v1/auth/login")) {
     error.message = ""; // the page asks to sign in again; nothing else need say it

@@ -8,7 +8,7 @@ export interface DiffLine {
   after: number | null;
 }
 
-/** Beyond that many changes the middle is shown as replaced: nobody reads such a diff line by line. */
+/** With more changes than that the middle is shown as replaced: such a diff is too long to read line by line. */
 const MAX_CHANGES = 1000;
 
 export function diffLines(before: string, after: string): DiffLine[] {
@@ -103,7 +103,7 @@ function edits(a: string[], b: string[]): DiffLine["kind"][] {
   return kinds.reverse();
 }
 
-/** How far the diagonal `k` was reached. */
+/** Furthest point on the diagonal `k`. */
 type Furthest = (k: number) => number;
 
 const cameFrom = (furthest: Furthest, depth: number, k: number) =>

@@ -1,7 +1,7 @@
 /** Characters that cannot be seen, or that change the direction of others, made visible. Pure. */
 
 const HIDDEN = /(?![\n\t])[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
-/** What joins a picture of several signs is part of it. */
+/** A joiner of several code points is part of the picture. */
 const IN_EMOJI =
   /(?<=\p{Extended_Pictographic})\uFE0F|(?<=[\p{Extended_Pictographic}\uFE0F\p{EMod}])\u200D(?=\p{Extended_Pictographic})/gu;
 

@@ -1,7 +1,7 @@
 "use client";
 import { useEffect, useEffectEvent } from "react";
 
-/** How other parts of the page open the palette and the list of shortcuts without holding them. */
+/** Event by which other parts of the page open the palette and the list of shortcuts without holding them. */
 const OPEN = "deerflow:palette";
 type What = "palette" | "help";
 

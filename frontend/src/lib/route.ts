@@ -19,28 +19,7 @@ export function openThread(id: string | null, { replace = false }: { replace?: b
   go(threadPath(id), replace);
 }
 
-/** The sections of the settings, in their order. */
-export const SETTINGS = [
-  "account",
-  "appearance",
-  "notifications",
-  "tokens",
-  "approvals",
-  "instructions",
-  "memory",
-  "skills",
-  "agents",
-  "mcp",
-  "channels",
-  "usage",
-  "models",
-  "sandbox",
-  "users",
-  "about",
-] as const;
-export type SettingsSection = (typeof SETTINGS)[number];
-
-export const settingsPath = (section?: SettingsSection) => (section ? `/settings/${section}` : "/settings");
+export const settingsPath = (section?: string) => (section ? `/settings/${section}` : "/settings");
 
 const TASK = "task:";
 /** Names the transcript of a sub-agent for the panel beside the chat. */
@@ -61,7 +40,7 @@ interface Panel {
   set: (path: string | null) => void;
 }
 
-/** What the panel beside the chat shows. */
+/** Content of the panel beside the chat. */
 export function usePanel(): Panel {
   const shown = useSearchParams().get("panel");
   const after = (prefix: string) => (shown?.startsWith(prefix) ? shown.slice(prefix.length) : null);

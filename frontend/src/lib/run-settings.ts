@@ -6,14 +6,14 @@ import { keys } from "./keys";
 import { useModels } from "./models";
 import { own, readStored, useStored, writeStored } from "./storage";
 
-/** What a run is to be started with. `modelName` null: the server's own choice. */
+/** Settings of a new run. `modelName` null: the server's own choice. */
 export interface RunSettings {
   modelName: string | null;
   mode: "flash" | "thinking" | "pro" | "ultra";
   effort: "minimal" | "low" | "medium" | "high" | null;
-  /** Who answers, null: the default agent. Undefined: whoever answered last in the thread. */
+  /** Agent that answers; null is the default agent, undefined the one that answered last in the thread. */
   agent?: AgentChoice | null;
-  /** What the chat does without, see `useSwitches`. */
+  /** Things that are switched off in the chat, see `useSwitches`. */
   off?: readonly string[];
   temporary?: boolean;
 }
@@ -29,7 +29,7 @@ export type Effort = NonNullable<RunSettings["effort"]>;
 export const MODES: readonly Mode[] = ["flash", "thinking", "pro", "ultra"];
 export const EFFORTS: readonly Effort[] = ["minimal", "low", "medium", "high"];
 
-/** What was chosen; nothing that was not. */
+/** Explicit choices only. */
 export type Choice = Partial<RunSettings>;
 interface Stored {
   device: Choice;
@@ -117,12 +117,12 @@ export function forgetChoice(threadId: string) {
   writeStored<Stored>(key(), { device, threads: Object.fromEntries(others) });
 }
 
-/** The choice as it stands, and all that there is to choose from. A conversation that has not begun: `threadId` null. */
+/** The current choice, and all options. For a new conversation `threadId` is null. */
 export function useRunChoice(threadId: string | null, agentModel?: string | null) {
   const [kept] = useStored<Stored>(key(), NOTHING);
   const query = useModels();
   const id = threadId ?? draftThreadId();
-  // As the session has loaded them. A chat that has begun keeps its mode, whatever new ones begin with.
+  // As the session has loaded them. An existing chat keeps its mode, whatever the mode of new ones.
   const { data: runs = [] } = useQuery({
     queryKey: keys.runs(id),
     queryFn: () => runsOf(id),
@@ -139,7 +139,7 @@ export function useRunChoice(threadId: string | null, agentModel?: string | null
   };
 }
 
-/** What a run of this thread is to be started with. */
+/** Settings of a new run of this thread. */
 export function useRunSettings(threadId: string | null): RunSettings {
   return useRunChoice(threadId).settings;
 }

@@ -6,7 +6,7 @@ import { keys } from "./keys";
 
 export type Skill = components["schemas"]["SkillInfo"];
 
-/** What it is for, in the language of the page if its author wrote it in that. */
+/** Description in the language of the page, if its author wrote one in that. */
 export const aboutSkill = ({ description, description_zh }: Skill, locale: string) =>
   (locale === "zh" && description_zh) || description;
 

@@ -2,7 +2,7 @@
 import { useSyncExternalStore } from "react";
 import { languageOf } from "./language";
 
-/** What the browser reads aloud: one text of the page at a time, whatever is drawn meanwhile. */
+/** The browser's speech: it reads one text of the page at a time, whatever is rendered meanwhile. */
 let current: { id: string } | null = null;
 const listeners = new Set<() => void>();
 

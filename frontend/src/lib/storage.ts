@@ -1,7 +1,7 @@
 "use client";
 import { useSyncExternalStore } from "react";
 
-/** What this device remembers: JSON in localStorage under `deerflow.<key>`, the same in all its tabs. */
+/** Memory of this device: JSON in localStorage under `deerflow.<key>`, the same in all its tabs. */
 const listeners = new Map<string, Set<() => void>>();
 const parsed = new Map<string, { text: string | null; value: unknown }>();
 const nameOf = (key: string) => `deerflow.${key}`;
@@ -40,7 +40,7 @@ export function writeStored<T>(key: string, value: T | undefined) {
 let owner = "";
 let signedOut = false;
 
-/** What is stored from now on under `own` keys is this account's. The first one counts until the page is loaded anew. */
+/** Bind values under `own` keys to this account from now on. The first call counts until the page is reloaded. */
 export function setOwner(accountId: string) {
   owner ||= accountId;
 }
@@ -48,7 +48,7 @@ export function setOwner(accountId: string) {
 /** The key of what must not be seen by others who sign in on this device. */
 export const own = (key: string) => (owner ? `${owner}.${key}` : key);
 
-/** Whoever signs out leaves nothing of their own on the device. */
+/** Signing out leaves nothing of the account on the device. */
 export function forgetOwn() {
   signedOut = true; // what is still being written when the page is left is not kept
   if (!owner) return;

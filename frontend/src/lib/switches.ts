@@ -6,7 +6,7 @@ import { http } from "./http";
 import { keys } from "./keys";
 import { choose, useRunChoice } from "./run-settings";
 
-/** What a chat does without, and whether it is temporary, as its thread's metadata say. */
+/** Things that are switched off in a chat, and whether it is temporary, by its thread's metadata. */
 interface Switches {
   off: readonly string[];
   temporary: boolean;
@@ -15,8 +15,8 @@ interface Switches {
 const NONE: readonly string[] = [];
 
 /**
- * The switches of a chat: kept with its thread; of one that has not begun (`isNew`), on the device until its first message
- * takes them along. `known` is false until the thread's are there.
+ * The switches of a chat: stored with its thread; those of a new chat (`isNew`) stay on the device until its
+ * first message takes them along. `known` is false until the thread's have been loaded.
  */
 export function useSwitches(threadId: string, isNew = false) {
   const queries = useQueryClient();

@@ -1,10 +1,10 @@
 "use client";
 import { useSyncExternalStore } from "react";
 
-/** Whether there is room for two columns beside the sidebar. */
+/** True if there is room for two columns beside the sidebar. */
 export const useWideScreen = () => useMedia("(min-width: 64rem), print");
 
-/** Whether a media query holds; yes while the page is made without a browser. */
+/** True if a media query matches; true while the page is rendered without a browser. */
 export function useMedia(query: string): boolean {
   return useSyncExternalStore(
     (changed) => {

@@ -11,7 +11,7 @@ export interface ConfirmDialogProps {
   onOpenChange: (open: boolean) => void;
   title: string;
   text?: ReactNode;
-  /** What the button says that does it. */
+  /** Label of the button that confirms. */
   confirm: string;
   destructive?: boolean;
   /** While a promise is pending the button shows it; the dialog closes when it has come true, and stays when it failed. */
@@ -32,7 +32,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
       await onConfirm();
       onOpenChange(false);
     } catch {
-      // who gave onConfirm has told the person; the dialog stays for another try
+      // onConfirm has shown the error itself; the dialog stays for another try
     }
     setPending(false);
   };

@@ -7,7 +7,7 @@ import { Button, type ButtonProps } from "./button";
 import { IconButton } from "./icon-button";
 
 export interface CopyButtonProps extends Omit<ButtonProps, "value" | "onClick" | "children"> {
-  /** What is copied; a function is asked when it is pressed. */
+  /** Text to copy; a function is called when the button is pressed. */
   value: string | (() => string | Promise<string>);
   /** The same as HTML, for programs that take it: tables stay tables. */
   html?: () => string | undefined;

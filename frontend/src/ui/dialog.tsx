@@ -22,7 +22,7 @@ function FocusedContent(props: ComponentProps<typeof Primitive.Content>) {
   return <Primitive.Content onCloseAutoFocus={useFocusBack()} {...props} />;
 }
 
-/** What lies over the page, in the middle or at an edge. */
+/** A layer over the page, in the middle or at an edge. */
 export function FloatingContent({ children, closable = true, ...rest }: DialogContentProps) {
   const t = useT("common");
   return (

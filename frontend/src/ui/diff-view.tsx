@@ -15,12 +15,12 @@ export interface DiffViewProps {
   more?: (n: number) => string;
 }
 
-/** What changed between two small texts, line by line. */
+/** Differences between two small texts, line by line. */
 export function DiffView({ before, after, ...rest }: DiffViewProps) {
   return <Pieces pieces={folded(diffLines(before, after))} {...rest} />;
 }
 
-/** What a unified diff says. */
+/** Lines of a unified diff. */
 export function PatchView({ patch, ...rest }: { patch: string; filename: string; className?: string }) {
   return <Pieces pieces={hunksOf(patch)} apart {...rest} />;
 }

@@ -2,8 +2,8 @@
 import { useEffect } from "react";
 
 /**
- * Keeps the keyboard's place in the page: when what has the focus goes, the focus moves on instead of falling to the body. One
- * mechanism for all parts that close, are drawn anew, are deleted or can no longer be pressed.
+ * Keeps the keyboard's place in the page: when the focused element goes, the focus moves on instead of falling
+ * to the body. One mechanism for all parts that close, re-render, are deleted or become disabled.
  */
 
 const REMEMBERED = 40;
@@ -12,7 +12,7 @@ const FOCUSABLE = "a[href], button, input, select, textarea, summary, [contented
 const PASSING = "[data-passing]";
 const ENTRY = "li, tr, [role=listitem], [role=row], [role=treeitem]";
 
-/** An element as it can be found again after it was drawn anew. */
+/** An element as it can be found again after a re-render. */
 interface Place {
   element: HTMLElement;
   /** From its parent upwards. */

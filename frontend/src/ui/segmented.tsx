@@ -6,7 +6,7 @@ export interface SegmentedOption<T extends string> {
   value: T;
   label: ReactNode;
   icon?: ReactNode;
-  /** Where `label` is not seen (`hideLabels`) or not clear, what is read out. */
+  /** Accessible name if `label` is hidden (`hideLabels`) or unclear. */
   ariaLabel?: string;
   disabled?: boolean;
 }
@@ -15,7 +15,7 @@ export interface SegmentedControlProps<T extends string> {
   value: T;
   onValueChange: (value: T) => void;
   options: SegmentedOption<T>[];
-  /** What is chosen here. */
+  /** Accessible name of the group. */
   label: string;
   size?: "default" | "sm";
   hideLabels?: boolean;

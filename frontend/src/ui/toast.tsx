@@ -54,7 +54,7 @@ const subscribe = (listener: () => void) => {
   return () => void listeners.delete(listener);
 };
 
-/** Where notices stand, above everything else but the head of the page, which says where one is, and its banners. */
+/** Position of notices: above everything but the page's header and its banners. */
 export function Toaster() {
   const shown = useSyncExternalStore(
     subscribe,

@@ -11,7 +11,7 @@ type Schemas = components["schemas"];
 export type ListedFile = Pick<Schemas["Artifact"], "path" | "filename" | "size" | "modified" | "mime_type">;
 export type RunChanges = Schemas["RunChanges"];
 
-/** What is known of a file without reading it. */
+/** Facts of a file that are known without reading it. */
 export interface Facts {
   size: number;
   mime: string;
@@ -73,7 +73,7 @@ export const factsQuery = (threadId: string, path: string, version: number | nul
     queryKey: [...keys.file(threadId, path), version ?? "now"],
     queryFn: async ({ signal }) =>
       factsOf(await request("HEAD", fileUrl(threadId, path, { version }), { signal })),
-    // Files change while a run is on its way, and nobody tells of it.
+    // Files change during a run, and the server sends no notice of it.
     refetchInterval: version === null ? 8000 : false,
     staleTime: 0,
   });

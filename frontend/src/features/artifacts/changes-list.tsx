@@ -28,7 +28,7 @@ interface Props {
   onPath: (path: string) => void;
 }
 
-/** What each run did to files, the newest run first. */
+/** Changes of files by run, the newest run first. */
 export function ChangesList({ threadId, onPath }: Props) {
   const t = useT("artifacts");
   const { data, error, refetch } = useQuery(changesQuery(threadId));

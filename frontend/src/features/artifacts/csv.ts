@@ -113,7 +113,7 @@ export function columnTypes(rows: string[][], width: number): ColumnType[] {
   });
 }
 
-/** Whether the first row names the columns: it has a name for each, and none of them is a number. */
+/** True if the first row names the columns: every column has a name, and no name is a number. */
 export function hasHeader(rows: string[][]): boolean {
   const [first, ...rest] = rows;
   if (!first || rest.length === 0) return false;

@@ -11,12 +11,10 @@ import { deliveredQuery, MAX_EDIT, type FileAt } from "./api";
 import { FileIcon } from "./file-icon";
 import { FileMenu } from "./file-menu";
 import { FileName } from "./file-name";
-import { hasTwoSides, isText, type Kind } from "./kinds";
+import { hasTwoSides, isText, type Kind, type Mode } from "./kinds";
 import { fileUrl, nameOf } from "@/lib/files";
 import { folderOf } from "./paths";
 import { VersionPicker } from "./version-picker";
-
-export type Mode = "preview" | "code" | "edit" | "compare";
 
 interface Props {
   threadId: string;

@@ -27,8 +27,7 @@ import {
 } from "@/ui/dropdown-menu";
 import { IconButton } from "@/ui/icon-button";
 import { previewUrl, readText, type FileAt } from "./api";
-import type { Mode } from "./file-header";
-import { isText, type Kind } from "./kinds";
+import { isText, type Kind, type Mode } from "./kinds";
 import { fileUrl, nameOf } from "@/lib/files";
 import { REPORT_FORMATS, reportName, saveReport, type ReportFormat } from "./reports";
 
@@ -41,7 +40,7 @@ interface Props {
   editable: boolean;
 }
 
-/** What is not wanted every minute; in a narrow panel all that the head has no room for. */
+/** Rarely used actions; in a narrow panel also those that the header has no room for. */
 export function FileMenu({ file, kind, mode, onMode, editable }: Props) {
   const t = useT("artifacts.view");
   const report = useT("viewers.report");

@@ -10,14 +10,15 @@ import { ErrorState } from "@/ui/error-state";
 import { factsQuery, type Facts, type FileAt } from "./api";
 import { Compare } from "./compare";
 import { FileEditor } from "./editor";
-import { FileHeader, type Mode } from "./file-header";
+import { FileHeader } from "./file-header";
 import { Gone } from "./gone";
-import { hasTwoSides, kindOf } from "./kinds";
+import { hasTwoSides, kindOf, type Mode } from "./kinds";
 import { nameOf } from "@/lib/files";
 import { forgetUnsaved, hasUnsaved, unsavedOf } from "./unsaved";
 import { VersionBar } from "./version-bar";
 import { viewerFor } from "./viewers";
 import { Waiting } from "./viewers/text-frame";
+import { texts } from "./viewers/texts";
 
 interface FileViewProps {
   threadId: string;
@@ -35,7 +36,7 @@ interface Shown {
 /** One file: its head, its versions, and what fits it to be looked at or edited. */
 export default function FileView(props: FileViewProps) {
   return (
-    <LateTexts of="viewers" fallback={<Waiting />}>
+    <LateTexts of={texts} fallback={<Waiting />}>
       <WholeView {...props} />
     </LateTexts>
   );

@@ -1,4 +1,4 @@
-/** Where a text stops being JSON, counted from 1. */
+/** Position at which a text stops being JSON, counted from 1. */
 export interface Fault {
   line: number;
   column: number;

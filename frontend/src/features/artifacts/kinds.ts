@@ -1,4 +1,4 @@
-/** What a file is for the person who looks at it, by its name; the server's media type decides where the name says nothing. */
+/** Kind of a file by its name; the server's media type decides if the name does not. */
 
 export type Kind =
   | "markdown"
@@ -16,6 +16,9 @@ export type Kind =
   | "office"
   | "archive"
   | "binary";
+
+/** A way to look at a file. */
+export type Mode = "preview" | "code" | "edit" | "compare";
 
 const BY_EXTENSION = extensions<Kind>({
   markdown: "md markdown mdx",

@@ -1,7 +1,7 @@
 import type { Text } from "./editing";
 
 export interface Unsaved {
-  /** What the file was when the edit began. */
+  /** The file at the start of the edit. */
   base: Text;
   draft: string;
 }

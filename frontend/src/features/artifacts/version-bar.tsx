@@ -6,8 +6,7 @@ import { formatRelativeTime } from "@/lib/format";
 import { Button } from "@/ui/button";
 import { MAX_EDIT, readText, versionsQuery, type FileAt } from "./api";
 import { save } from "./editing";
-import type { Mode } from "./file-header";
-import { isText, kindOf } from "./kinds";
+import { isText, kindOf, type Mode } from "./kinds";
 import { nameOf } from "@/lib/files";
 
 interface Props {

@@ -23,7 +23,7 @@ interface Props {
   onVersion: (version: number | null) => void;
 }
 
-/** Which state of the file is looked at; nothing as long as there is only one. */
+/** Menu of a file's versions; renders nothing if there is only one. */
 export function VersionPicker({ threadId, path, version, onVersion }: Props) {
   const t = useT("artifacts.versions");
   const [locale] = useLocale();

@@ -35,7 +35,7 @@ export function AuthFrame({
   );
 }
 
-/** What the browser has itself: menus and tooltips of ours would be a sixth of the page. */
+/** Native controls: our own menus and tooltips would be a sixth of the page. */
 function Preferences() {
   const t = useT("auth");
   const { resolvedTheme, setTheme } = useTheme();

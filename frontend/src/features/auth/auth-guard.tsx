@@ -8,7 +8,7 @@ import { Unreachable } from "./unreachable";
 import { decide, isUnauthenticated } from "./guard";
 import { useAccount, useSetupStatus } from "./use-account";
 
-/** Shows `children` to people who are signed in (or where nobody has to), and brings others to where they can. */
+/** Show `children` to people who are signed in (or if the server needs no sign-in); redirect others. */
 export function AuthGuard({ waiting, children }: { waiting?: ReactNode; children: ReactNode }) {
   const t = useT("auth");
   const common = useT("common");

@@ -11,16 +11,16 @@ export type Decision =
 export interface GuardFacts {
   /** Somebody was seen signed in since this page was opened. */
   known: boolean;
-  /** What asking for the account failed with, if it failed. */
+  /** Error of the request for the account, if it failed. */
   error: unknown;
   /** undefined: not asked, or no answer yet. */
   setup: SetupStatus | undefined;
   setupError: unknown;
-  /** Where the person wants to go, query included. */
+  /** Address that the person wants to see, query included. */
   here: string;
 }
 
-/** Whether a page that needs an account is shown. Once it was shown it stays: a session that ends is for the dialog. */
+/** True if a page that needs an account is shown. It stays shown: the dialog handles a session that ends. */
 export function decide({ known, error, setup, setupError, here }: GuardFacts): Decision {
   if (known) return { kind: "show" };
   if (!error) return { kind: "wait" };

@@ -80,7 +80,7 @@ function SignInForm({ isNew, next, onHandedOver }: SignInFormProps) {
     event.preventDefault();
     void form.submit(async () => {
       const session = isNew ? await register(email.trim(), password) : await signIn(email.trim(), password);
-      queries.clear(); // of whoever was here before
+      queries.clear(); // of the previous account
       if (session.needs_setup) onHandedOver(password);
       else router.replace(next);
     });

@@ -1,4 +1,4 @@
-/** What the server asks of a password (its list of common ones is longer than what can be told here). */
+/** The server's password rules, without its long list of common passwords. */
 export const MINIMUM_LENGTH = 8;
 const OBVIOUS =
   /^(password|passw0rd|p@ssw0rd|qwerty|letmein|welcome|changeme|deerflow|admin|iloveyou)\d{0,4}$/i;

@@ -10,7 +10,7 @@ import type { Account } from "./wire";
 const ada: Account = { id: "1", email: "ada@example.com", system_role: "user", needs_setup: false };
 const grace: Account = { ...ada, id: "2", email: "grace@example.com" };
 
-/** Who holds the session on the server; null: it has ended. */
+/** Account of the session on the server; null if it has ended. */
 let session: Account | null;
 let queries: QueryClient;
 

@@ -28,7 +28,7 @@ export function SessionExpiredDialog() {
   const checking = useRef(false);
   if (account && !first) setFirst(account);
 
-  /** Asks who is signed in; other tabs share the cookie. Fails if nobody is. */
+  /** Ask for the current account; other tabs share the cookie. Fails without a session. */
   const ask = async () => {
     checking.current = true;
     try {

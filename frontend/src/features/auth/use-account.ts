@@ -7,11 +7,11 @@ import { me, setupStatus } from "./wire";
 
 const RETRY_MS = 3000;
 
-/** While the server gives no account for another reason than that nobody is signed in, it is asked again and again. */
+/** Ask again while the server gives no account for any reason other than a missing session. */
 const untilAnswered = (query: { state: { error: unknown; data: unknown } }) =>
   query.state.error && !query.state.data && !isUnauthenticated(query.state.error) ? RETRY_MS : false;
 
-/** Without the cookie that comes with a session nobody is signed in: a refusal would only stand in the browser's console. */
+/** Without the session cookie there is no session: a refused request would only appear in the browser's console. */
 async function visitor({ client }: { client: QueryClient }) {
   if (!csrfToken()) {
     const status = await client.fetchQuery({ queryKey: keys.setup, queryFn: setupStatus });
@@ -20,7 +20,7 @@ async function visitor({ client }: { client: QueryClient }) {
   return me();
 }
 
-/** Who is signed in; the same answer for all who ask. */
+/** The current account; one request serves all callers. */
 export const useAccount = () =>
   useQuery({ queryKey: keys.me, queryFn: visitor, retry: false, refetchInterval: untilAnswered });
 

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { useT } from "@/i18n";
 import { ApiError } from "@/lib/http";
 
-/** What to say about an error; `wait` is the number of seconds until another try is allowed. */
+/** Text for an error; `wait` is the number of seconds until another try is allowed. */
 export function useErrorText(): (error: unknown, wait?: number) => string {
   const t = useT("auth");
   return (error, wait = 0) => {

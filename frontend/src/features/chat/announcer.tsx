@@ -1,10 +1,10 @@
 "use client";
 import { useEffect, useState } from "react";
 import { useT } from "@/i18n";
-import type { Session } from "./session";
+import type { Session } from "./thread/session";
 
 type News = "working" | "done" | "stopped" | "error" | "asks" | "decide";
-/** `settling`: a run has ended, and how is about to be told. */
+/** `settling`: a run has ended, and its outcome is about to arrive. */
 type State = News | "loading" | "settling";
 
 /** Tells those who listen when work begins and ends; not each word of it. */

@@ -10,17 +10,17 @@ import { CopyButton } from "@/ui/copy-button";
 import { Button } from "@/ui/button";
 import { IconButton } from "@/ui/icon-button";
 import { useChat } from "./chat-context";
-import { Feedback } from "./feedback";
+import { Feedback } from "./marks/feedback";
 import { Markdown } from "@/features/markdown";
-import { ReceiptsMark } from "./receipts-mark";
-import { STEP, useStepMark } from "./shown-step";
-import { TimelineButton } from "./timeline-button";
-import type { Turn } from "./turns";
-import { Usage } from "./usage";
+import { ReceiptsMark } from "./marks/receipts-mark";
+import { STEP, useStepMark } from "./steps/shown-step";
+import { TimelineButton } from "./marks/timeline-button";
+import type { Turn } from "./thread/turns";
+import { Usage } from "./marks/usage";
 import { useAction } from "./use-action";
 
-const ReadAloud = afterPage(() => import("./read-aloud"));
-const MemoryMark = afterPage(() => import("./memory-mark"));
+const ReadAloud = afterPage(() => import("./marks/read-aloud"));
+const MemoryMark = afterPage(() => import("./marks/memory-mark"));
 
 /** The end of a turn: the agent's words and the files that it hands over. */
 export function Answer({ turn }: { turn: Turn }) {

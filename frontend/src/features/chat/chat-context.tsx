@@ -1,10 +1,11 @@
 "use client";
-import { createContext, use, useEffect, useState, type ReactNode } from "react";
+import { createContext, use, useEffect, useState, type ComponentType, type ReactNode } from "react";
 import { MarkdownPlace } from "@/features/markdown";
 import { runPanel } from "@/lib/route";
-import type { RunSettings, Session } from "./session";
+import type { ToolCall } from "./thread/message";
+import type { RunSettings, Session } from "./thread/session";
 
-/** What parts of a turn can do. The object stays the same while the session's content changes with every token. */
+/** Actions of a turn's parts. The object stays the same while the session's content changes with every token. */
 export interface ChatActions {
   openFile(path: string): void;
   /** Shows when the run did what. */
@@ -25,6 +26,9 @@ export interface Chat {
 
 /** For what is shown of a thread that is not open. */
 export const ChatContext = createContext<Chat | null>(null);
+
+/** Draws sub-agents that stand together in a turn. The page gives it: their feature is built on this one. */
+export const SubAgents = createContext<ComponentType<{ calls: readonly ToolCall[] }>>(() => null);
 
 export function useChat(): Chat {
   const chat = use(ChatContext);

@@ -6,7 +6,7 @@ import { cn } from "@/lib/cn";
 import { Button } from "@/ui/button";
 import { useChat } from "./chat-context";
 import { Markdown } from "@/features/markdown";
-import type { Clarification } from "./options";
+import type { Clarification } from "./thread/options";
 import { useAction } from "./use-action";
 
 const KINDS = [

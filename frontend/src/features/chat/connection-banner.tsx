@@ -1,7 +1,7 @@
 "use client";
 import { WifiOff } from "lucide-react";
 import { useT } from "@/i18n";
-import { useSession } from "./session";
+import { useSession } from "./thread/session";
 
 /** Says that what is shown may be old; everything comes back by itself. */
 export function ConnectionBanner() {

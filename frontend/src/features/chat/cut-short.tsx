@@ -1,9 +1,9 @@
 "use client";
 import { CircleStop } from "lucide-react";
-import { LateTexts, useT } from "@/i18n";
+import { LateTexts, serverTexts, useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { useChat } from "./chat-context";
-import type { Turn } from "./turns";
+import type { Turn } from "./thread/turns";
 import { useAction } from "./use-action";
 
 interface CutShortProps {
@@ -15,7 +15,7 @@ interface CutShortProps {
 /** The answer ended too early, and nothing failed: why, and a button to go on. */
 export default function CutShort(props: CutShortProps) {
   return (
-    <LateTexts of="server">
+    <LateTexts of={serverTexts}>
       <Card {...props} />
     </LateTexts>
   );

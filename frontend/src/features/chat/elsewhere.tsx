@@ -12,9 +12,9 @@ import { Skeleton } from "@/ui/skeleton";
 import { ChatContext, type Chat, type ChatActions } from "./chat-context";
 import { ClarificationCard } from "./clarification";
 import { Interrupts } from "./interrupt";
-import { asOption } from "./options";
-import { interruptOf } from "./session-views";
-import type { WaitingFor as Waiting } from "./thread-state";
+import { asOption } from "./thread/options";
+import { interruptOf } from "./thread/session-views";
+import type { WaitingFor as Waiting } from "./thread/thread-state";
 
 interface ElsewhereProps {
   threadId: string;
@@ -25,7 +25,7 @@ interface ElsewhereProps {
   onAnswered: (left: number) => void;
 }
 
-/** What a thread waits for, to be answered without opening it. What was answered is gone at once. */
+/** Open questions of another thread, which can be answered without opening it. Answered ones disappear at once. */
 export default function Elsewhere({ threadId, since, onOpen, onAnswered }: ElsewhereProps) {
   const t = useT("decisions.inbox");
   const queries = useQueryClient();
@@ -103,7 +103,7 @@ async function asBefore(threadId: string) {
   };
 }
 
-/** What needs the conversation around it. */
+/** Actions that need the open conversation. */
 function inTheConversation(onOpen: () => void) {
   const open = async () => onOpen();
   return { edit: open, regenerate: open, retry: open, showBranch: open, openRun: open };

@@ -13,7 +13,7 @@ interface QuestionEditorProps {
   text: string;
   /** It was opened right now: one writes at once. */
   asked: boolean;
-  /** A run is going on: nothing can be asked anew. */
+  /** A run is active: the question cannot be changed. */
   busy: boolean;
   onChange: (text: string) => void;
   onClose: () => void;

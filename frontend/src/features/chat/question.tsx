@@ -8,12 +8,13 @@ import { useTextDraft } from "@/lib/text-draft";
 import { Button } from "@/ui/button";
 import { CopyButton } from "@/ui/copy-button";
 import { IconButton } from "@/ui/icon-button";
-import { BranchSwitch } from "./branch-switch";
+import { BranchSwitch } from "./marks/branch-switch";
 import { useChat } from "./chat-context";
-import { useHolds } from "./find";
+import { useHolds } from "./find/find";
 import { isPicture, pictureUrl } from "@/lib/files";
 import { QuestionEditor } from "./question-editor";
-import type { FileRef, Sending, Turn } from "./turns";
+import type { FileRef, Sending } from "./thread/message";
+import type { Turn } from "./thread/turns";
 
 /** Longer messages are cut, and open. */
 const LONG = 1200;
@@ -23,7 +24,7 @@ interface QuestionProps {
   question: NonNullable<Turn["question"]>;
   /** The same for all versions of it. */
   place: string;
-  /** A run is going on: nothing can be asked anew. */
+  /** A run is active: the question cannot be changed. */
   busy: boolean;
 }
 
@@ -78,7 +79,7 @@ export function Question({ turn, question, place, busy }: QuestionProps) {
   );
 }
 
-/** What a message waits for. Nothing is said of the moment that it usually takes. */
+/** Reason for which a message waits. The usual short delay shows nothing. */
 function SendingMark({ sending }: { sending: Exclude<Sending, false> }) {
   const t = useT("chat.question");
   return (

@@ -2,20 +2,20 @@
 import { ChevronRight, CornerDownRight, RotateCw, TriangleAlert } from "lucide-react";
 import Link from "next/link";
 import { useState } from "react";
-import { LateTexts, useT, type Messages } from "@/i18n";
+import { LateTexts, serverTexts, useT, type Messages } from "@/i18n";
 import { useModels } from "@/lib/models";
 import { settingsPath } from "@/lib/route";
 import { cn } from "@/lib/cn";
 import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { useChat } from "./chat-context";
-import { TimelineButton } from "./timeline-button";
-import type { Turn } from "./turns";
+import { TimelineButton } from "./marks/timeline-button";
+import type { Turn } from "./thread/turns";
 import { useAction } from "./use-action";
 
 type Kind = keyof Messages["server"]["failure"]["title"];
 
-/** Where the server’s name is that of an exception. */
+/** Kinds whose server-side name is that of an exception. */
 const NAMES: Record<string, Kind> = { graphrecursionerror: "recursion" };
 const SETTINGS = new Set<Kind>(["auth", "network", "model_not_found", "quota", "circuit_open"]);
 
@@ -25,10 +25,10 @@ interface RunErrorProps {
   busy: boolean;
 }
 
-/** What went wrong in a few words, and how to go on. */
+/** A short description of the failure, and ways to continue. */
 export default function RunError(props: RunErrorProps) {
   return (
-    <LateTexts of="server">
+    <LateTexts of={serverTexts}>
       <Failed {...props} />
     </LateTexts>
   );

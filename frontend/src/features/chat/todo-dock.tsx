@@ -3,7 +3,7 @@ import { ChevronDown, ListTodo } from "lucide-react";
 import { useId, useState } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import { useSession } from "./session";
+import { useSession } from "./thread/session";
 import { TodoList } from "./tool-card/todo-list";
 
 /** The agent's plan, above the message field: one line with where it stands, which opens. */

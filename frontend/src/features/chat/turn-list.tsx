@@ -25,16 +25,16 @@ import { Button } from "@/ui/button";
 import { copyText } from "@/ui/copy-button";
 import { Announcer } from "./announcer";
 import { ChatProvider } from "./chat-context";
-import { FindContext, patternOf, placesOf } from "./find";
+import { FindContext, patternOf, placesOf } from "./find/find";
 import { LoadingTurns, ThreadFailed, ThreadMissing } from "./list-states";
 import { preloadMarkdown } from "@/features/markdown";
-import { useSession, type Session } from "./session";
-import { StepContext, stepIn, type ShownStep } from "./shown-step";
+import { useSession, type Session } from "./thread/session";
+import { StepContext, stepIn, type ShownStep } from "./steps/shown-step";
 import { TurnView, Working } from "./turn";
-import type { Turn } from "./turns";
+import type { Turn } from "./thread/turns";
 
-const FindBar = afterPage(() => import("./find-bar"));
-const ShowStep = afterPage(() => import("./show-step"));
+const FindBar = afterPage(() => import("./find/find-bar"));
+const ShowStep = afterPage(() => import("./steps/show-step"));
 const InterruptCards = afterPage(() => import("./interrupt"));
 
 interface TurnListProps {
@@ -112,7 +112,7 @@ const Decisions = () => (
 interface VirtualRowsProps {
   rows: Row[];
   turns: readonly Turn[];
-  /** How many messages and steps there are, to tell how many came while one looked elsewhere. */
+  /** Number of messages and steps, from which the number of new ones is computed. */
   pieces: number;
   /** The message that the person has just sent: it is brought into sight. */
   sent: string | null;

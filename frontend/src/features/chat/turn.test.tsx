@@ -1,8 +1,8 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { callWith, renderChat, sessionWith, settings, turnWith } from "./test-session";
+import { callWith, renderChat, sessionWith, settings, turnWith } from "./thread/test-session";
 import { TurnView, Working } from "./turn";
-import type { Part, Turn } from "./turns";
+import type { Part, Turn } from "./thread/turns";
 
 const view = (turn: Turn, busy = false) => <TurnView turn={turn} place={place} last busy={busy} />;
 /** A draft that a test leaves is none of the next. */

@@ -7,14 +7,14 @@ import { cn } from "@/lib/cn";
 import { Answer, AnswerActions, StoppedMark } from "./answer";
 import { Markdown } from "@/features/markdown";
 import { ClarificationCard } from "./clarification";
-import { useNow } from "./clock";
+import { useNow } from "./steps/clock";
 import { Question } from "./question";
-import { Steps } from "./steps";
-import { TimelineButton } from "./timeline-button";
-import type { Retry } from "./thread-state";
-import type { Part, Turn } from "./turns";
+import { Steps } from "./steps/steps";
+import { TimelineButton } from "./marks/timeline-button";
+import type { Retry } from "./thread/thread-state";
+import type { Part, Turn } from "./thread/turns";
 
-const SummaryMark = afterPage(() => import("./summary-mark"));
+const SummaryMark = afterPage(() => import("./marks/summary-mark"));
 const CutShort = afterPage(() => import("./cut-short"));
 const RunError = afterPage(() => import("./run-error"));
 

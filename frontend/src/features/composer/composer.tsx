@@ -4,7 +4,7 @@ import { useSession } from "@/features/chat";
 import { MessageBox } from "./message-box";
 import { draftThreadId } from "@/lib/draft-thread";
 
-/** Where messages are written. `welcome`: nothing was said yet. */
+/** The message field. `welcome`: the conversation is empty. */
 export function Composer({ welcome }: { welcome: boolean }) {
   const { threadId } = useSession();
   const [place, setPlace] = useState({ threadId, conversation: threadId ?? draftThreadId() });

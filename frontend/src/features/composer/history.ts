@@ -2,7 +2,7 @@
 export interface Recall {
   /** Place in the list, newest last; null: not walking. */
   at: number | null;
-  /** What stood in the field before. */
+  /** Content of the field before. */
   before: string;
 }
 export const NOT_WALKING: Recall = { at: null, before: "" };

@@ -8,22 +8,22 @@ import { onAttach } from "@/lib/compose";
 import { carryOn, forgetEarly } from "@/lib/early";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { IconButton } from "@/ui/icon-button";
-import { DropOverlay } from "./drop-overlay";
+import { DropOverlay } from "./attachments/drop-overlay";
 import { MessageField } from "./message-field";
-import { ModePicker } from "./mode-picker";
-import { ModelPicker } from "./model-picker";
+import { ModePicker } from "./pickers/mode-picker";
+import { ModelPicker } from "./pickers/model-picker";
 import { Hint, Notices } from "./notices";
 import { SendButtons } from "./send-buttons";
 import { useMessage } from "./use-message";
-import { useSlash } from "./use-slash";
+import { useSlash } from "./slash/use-slash";
 
-const AgentPicker = afterPage(() => import("./agent-picker"));
-const AttachmentChips = afterPage(() => import("./attachment-chips"));
+const AgentPicker = afterPage(() => import("./pickers/agent-picker"));
+const AttachmentChips = afterPage(() => import("./attachments/attachment-chips"));
 const QueueList = afterPage(() => import("./queue-list"));
-const SlashMenu = afterPage(() => import("./slash-menu"));
-const SkillChip = afterPage(() => import("./skill-chip"));
+const SlashMenu = afterPage(() => import("./slash/slash-menu"));
+const SkillChip = afterPage(() => import("./slash/skill-chip"));
 const Suggestions = afterPage(() => import("./suggestions"));
-const ToolsMenu = afterPage(() => import("./tools-menu"));
+const ToolsMenu = afterPage(() => import("./pickers/tools-menu"));
 
 interface MessageBoxProps {
   conversation: string;

@@ -3,9 +3,9 @@ import { useLayoutEffect, type KeyboardEvent } from "react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
 import { declinedBy, DECLINES } from "./notices";
-import { SLASH_LIST, slashItemId } from "./slash";
+import { SLASH_LIST, slashItemId } from "./slash/slash";
 import type { Message } from "./use-message";
-import type { useSlash } from "./use-slash";
+import type { useSlash } from "./slash/use-slash";
 
 interface MessageFieldProps {
   message: Message;

@@ -8,7 +8,7 @@ import type { Message } from "./use-message";
 /** Of what happens to calls that wait, if the message is sent before they are decided. */
 export const DECLINES = "message-declines";
 
-/** What is to be known before the message is sent. */
+/** Notices that matter before the message is sent. */
 export function Notices({ message }: { message: Message }) {
   const t = useT("composer");
   const { running } = message.session;
@@ -43,7 +43,7 @@ export function Notices({ message }: { message: Message }) {
   );
 }
 
-/** How many calls wait for a decision, which a new turn takes away. */
+/** Number of calls that wait for a decision, which a new turn discards. */
 export const declinedBy = ({ session }: Message) =>
   session.interrupts.reduce((sum, { calls }) => sum + Math.max(1, calls.length), 0);
 

@@ -9,7 +9,7 @@ import { IconButton } from "@/ui/icon-button";
 import { SimpleTooltip } from "@/ui/tooltip";
 import { steered } from "./steer";
 
-/** What waits for its turn: it can still be taken back, or told at once. */
+/** Queued messages: each can be taken back, or handed to the active run at once. */
 export default function QueueList() {
   const t = useT("composer");
   const { queued } = useSession();

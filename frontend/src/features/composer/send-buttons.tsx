@@ -9,7 +9,7 @@ import { SimpleTooltip } from "@/ui/tooltip";
 import { Spinner } from "@/ui/spinner";
 import type { Message } from "./use-message";
 
-const Dictation = afterPage(() => import("./dictation"));
+const Dictation = afterPage(() => import("./dictation/dictation"));
 
 interface SendButtonsProps {
   message: Message;

@@ -10,12 +10,12 @@ import { keys } from "@/lib/keys";
 import { IconButton } from "@/ui/icon-button";
 import { ScrollBox } from "@/ui/scroll-box";
 
-/** How much of the conversation the model is asked with. */
+/** Length of the conversation that the model gets. */
 const TURNS = 3;
 
 /**
- * What the person might ask next: only after an answer that was seen to come, so that opening old chats costs nothing,
- * and only while somebody looks.
+ * Suggestions for the next question. Requested only after an answer that arrived while this page was visible, so
+ * that opening old chats costs nothing.
  */
 export default function Suggestions({
   modelName,

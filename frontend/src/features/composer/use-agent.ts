@@ -3,7 +3,7 @@ import { useSession } from "@/features/chat";
 import { useAgents } from "@/lib/agents";
 import { useRunChoice } from "@/lib/run-settings";
 
-/** Who answers the message that is being written, and what else it is sent with. */
+/** Agent that answers the message being written, and the other settings it is sent with. */
 export function useAgentChoice(conversation: string) {
   const session = useSession();
   const { data: agents } = useAgents();

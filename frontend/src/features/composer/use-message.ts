@@ -9,16 +9,24 @@ import { useDraftKeeper } from "./use-draft-keeper";
 import { onFill, onQuote, onSay, placeholderIn } from "@/lib/compose";
 import { earlyText } from "@/lib/early";
 import { NOT_WALKING, ownMessages, step } from "./history";
-import type * as folderCode from "./folders";
-import { filesOf, LIMITS, LONG_PASTE, megabytes, PASTED, type Admission, type Refusal } from "./limits";
+import type * as folderCode from "./attachments/folders";
+import {
+  filesOf,
+  LIMITS,
+  LONG_PASTE,
+  megabytes,
+  PASTED,
+  type Admission,
+  type Refusal,
+} from "./attachments/limits";
 import { steerOrSend } from "./steer";
 import { useAgentChoice } from "./use-agent";
-import { useAttachments } from "./use-attachments";
+import { useAttachments } from "./attachments/use-attachments";
 
-/** `turn`: a message of its own, after the run that is going on, if there is one. `steer`: told to that run. */
+/** `turn`: a message of its own, after the active run if there is one. `steer`: handed to that run. */
 export type How = "turn" | "steer";
 
-/** How many refused files are named. */
+/** Number of refused files that are named. */
 const NAMED = 3;
 
 const LIMIT_TEXT: Record<Refusal, string> = {
@@ -89,7 +97,7 @@ export function useMessage(conversation: string, isNew: boolean) {
     }
   };
 
-  /** What was to follow is not begun by that: it stands in the field again. */
+  /** The follow-up is not sent then: it returns to the field. */
   const stop = async () => {
     try {
       const held = session.queued.filter(({ state }) => state === "queued").toReversed();
@@ -136,12 +144,12 @@ export function useMessage(conversation: string, isNew: boolean) {
     field.current?.focus();
   };
 
-  /** What folders hold is read by code of its own. */
+  /** Content of folders is read by a module of its own. */
   const addFolders = async (
     read: (code: typeof folderCode) => folderCode.FoundFiles | Promise<folderCode.FoundFiles>,
     beside: File[],
   ) => {
-    const found = await read(await import("./folders"));
+    const found = await read(await import("./attachments/folders"));
     const files = [...beside, ...found.files];
     report(attachments.queue.add(files), found.refused, `${files.length}${found.more ? "+" : ""}`);
   };
@@ -176,7 +184,7 @@ export function useMessage(conversation: string, isNew: boolean) {
       setText(next);
       setRecall(NOT_WALKING);
     },
-    /** Whether there was something to recall. */
+    /** True if there was a message to recall. */
     recall: (direction: -1 | 1) => {
       const own = ownMessages(session.turns.map((turn) => turn.question?.text ?? ""));
       const next = step(recall, direction, own, text);
@@ -202,7 +210,7 @@ export function useMessage(conversation: string, isNew: boolean) {
   };
 }
 
-/** A message that comes back, and what was begun meanwhile. */
+/** A message that returns to the field, joined with the draft written meanwhile. */
 const withMore = (draft: Draft, now: Draft): Draft => ({
   text: now.text.trim() && now.text !== draft.text ? `${draft.text}\n\n${now.text}` : draft.text,
   files: [...draft.files, ...now.files],

@@ -1,5 +1,6 @@
 "use client";
 import { Suspense, useEffect, useState } from "react";
+import { decisionTexts } from "@/features/chat";
 import { LateTexts } from "@/i18n";
 import { late } from "@/lib/late";
 import { setInbox, useInbox } from "./open";
@@ -9,7 +10,7 @@ const InboxSheet = late(() => import("./inbox-sheet"));
 
 export default function Decisions() {
   return (
-    <LateTexts of="decisions">
+    <LateTexts of={decisionTexts}>
       <Inbox />
     </LateTexts>
   );

@@ -48,7 +48,10 @@ function List({ onClose }: { onClose: () => void }) {
   const t = useT("decisions.inbox");
   const queries = useQueryClient();
   const { data, error, refetch } = useWaiting();
-  /** What was answered here, until the list knows: a thread at work is not in it, though some of its calls may be open. */
+  /**
+   * Threads answered here, until the list is updated: a running thread is not in it, though some of its calls
+   * may be open.
+   */
   const [answered, setAnswered] = useState<ReadonlyMap<string, { thread: WaitingThread; left: number }>>(
     new Map(),
   );
@@ -121,7 +124,7 @@ interface EntryProps {
   onLater: () => void;
 }
 
-/** Which conversation, since when, and what it waits for. */
+/** The conversation, since when it waits, and for what. */
 function Entry({ thread: { thread_id: id, title, since }, onClose, onAnswered, onLater }: EntryProps) {
   const t = useT("decisions.inbox");
   const common = useT("common");

@@ -1,6 +1,6 @@
 import { afterPage } from "@/lib/late";
 
-/** How many conversations wait for the person; opens the list of them. Nothing while none does. */
+/** Number of conversations that wait for the person; opens their list. Renders nothing if there are none. */
 export const WaitingButton = afterPage(() => import("./waiting-button"));
 /** The list, and notices of what is new in it. */
 export const Decisions = afterPage(() => import("./decisions"));

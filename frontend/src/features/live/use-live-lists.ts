@@ -13,8 +13,8 @@ interface Notice {
 const AGAIN = 5000;
 
 /**
- * One stream of notices for the page: what has changed on the server is loaded again, whoever changed it.
- * Notices are not kept, so after each (re)connection all that can change is taken for stale.
+ * One stream of notices for the page: lists that changed on the server are reloaded. Notices are not kept, so
+ * after each (re)connection everything that can change counts as stale.
  */
 export function useLiveLists() {
   const client = useQueryClient();

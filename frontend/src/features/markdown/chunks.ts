@@ -1,7 +1,7 @@
-/** Of about so many characters: a text that grows is parsed and laid out anew from its last chunk on only. */
+/** Target size in characters: a growing text is parsed and laid out from its last chunk on only. */
 const SIZE = 1500;
 
-/** What may reach over blank lines, or refer to another part of the text. */
+/** Blocks that may span blank lines, or refer to another part of the text. */
 const TIED = /^ {0,3}<[a-z!/]|^ {0,3}\[[^\]]+\]:|\[\^/im;
 const FENCE = /^\s*(?:>\s*)*(`{3,}|~{3,})/;
 

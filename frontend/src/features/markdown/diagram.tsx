@@ -64,7 +64,10 @@ export function Diagram({ code, isIncomplete }: CustomRendererProps) {
   );
 }
 
-/** What is drawn may load nothing while mermaid measures it in the page, either: no elements and no styles that could. */
+/**
+ * Diagrams may load nothing while mermaid measures them in the page, either: elements and styles that could are
+ * refused.
+ */
 const QUIET: MermaidConfig = {
   securityLevel: "strict",
   fontFamily: "ui-sans-serif, system-ui, sans-serif", // a picture has none of the page's own fonts
@@ -150,7 +153,7 @@ function palette(darkMode: boolean) {
   };
 }
 
-/** Whether it has ever been in sight. */
+/** True once it has been in sight. */
 function useSeen(box: React.RefObject<HTMLElement | null>): boolean {
   const [seen, setSeen] = useState(false);
   useEffect(() => {

@@ -5,10 +5,10 @@ import { Suspense, useState, type ComponentProps, type ReactNode } from "react";
 import { LateTexts, useT } from "@/i18n";
 import { nameOf, pictureUrl, threadPathOf } from "@/lib/files";
 import { hostOf, isWeb } from "@/lib/web";
-import { Citation, useSource } from "./citation";
-import { MARK } from "./citations";
-import { RemotePicture } from "./markdown";
+import { Citation, useSource } from "./sources/citation";
+import { MARK } from "./sources/citations";
 import { usePlace } from "./place";
+import { RemotePicture, webTexts } from "./web";
 
 /** A link: to a file of the thread it opens the file, to the settings those, to a page a new tab; anything else is only text. */
 export function Link({ href = "", title, children }: ComponentProps<"a">) {
@@ -73,7 +73,7 @@ export function Picture({ src, alt = "" }: ComponentProps<"img">) {
     if (isWeb(source) && place?.threadId)
       return (
         <Suspense fallback={link}>
-          <LateTexts of="web" fallback={link}>
+          <LateTexts of={webTexts} fallback={link}>
             <RemotePicture urls={[source]} title={alt} className="my-2 w-72 max-w-full" />
           </LateTexts>
         </Suspense>

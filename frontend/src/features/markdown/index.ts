@@ -1,2 +1,3 @@
-export { Markdown, preloadMarkdown, RemotePicture } from "./markdown";
+export { Markdown, preloadMarkdown } from "./markdown";
 export { MarkdownPlace } from "./place";
+export { RemotePicture, webTexts } from "./web";

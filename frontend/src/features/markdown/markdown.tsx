@@ -7,9 +7,6 @@ import { late, preload } from "@/lib/late";
 const load = () => import("./rich");
 const Rich = late(load);
 
-/** A picture of another site, with the texts of `web` around it. */
-export const RemotePicture = late(() => import("./remote-picture"));
-
 /** Before the first text is there. */
 export const preloadMarkdown = () => preload(load);
 

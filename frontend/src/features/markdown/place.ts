@@ -1,7 +1,7 @@
 "use client";
 import { createContext, use } from "react";
 
-/** Where a text stands, so that its links and pictures lead to files of that thread. */
+/** Thread and file of a text, so that its links and pictures lead to files of that thread. */
 export interface Place {
   threadId: string | null;
   /** Path of the file that the text is; links are relative to it. Empty: it is no file. */

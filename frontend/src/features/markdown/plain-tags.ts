@@ -1,6 +1,6 @@
 import { outsideCode } from "./math";
 
-/** What a text may hold as HTML: what is shown as such, and what is left out because it could load or run something. */
+/** HTML tags that a text may contain, and those that are removed because they could load or run something. */
 const HTML = new Set(
   (
     "a abbr address article aside audio b bdi bdo big blockquote body br caption center cite code col colgroup dd del details " +

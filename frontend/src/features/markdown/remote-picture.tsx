@@ -9,7 +9,7 @@ import { cn } from "@/lib/cn";
 import { Button } from "@/ui/button";
 import { SiteIcon } from "@/ui/site-icon";
 import { Spinner } from "@/ui/spinner";
-import { loadPicture } from "./pages";
+import { loadPicture } from "./sources/pages";
 import { usePlace } from "./place";
 
 interface Props {

@@ -17,8 +17,8 @@ import { TaskMark } from "@/ui/task-mark";
 import { Quote } from "./callout";
 import { callouts } from "./callouts";
 import { chunksOf } from "./chunks";
-import { Sources } from "./citation";
-import { withCitations } from "./citations";
+import { Sources } from "./sources/citation";
+import { withCitations } from "./sources/citations";
 import { Diagram } from "./diagram";
 import { InlineCode, Link, Picture } from "./elements";
 import { withClearMath } from "./math";
@@ -44,7 +44,7 @@ const plugins: PluginConfig = {
   renderers: [{ language: "mermaid", component: Diagram }],
 };
 
-const SourceList = late(() => import("./source-list"));
+const SourceList = late(() => import("./sources/source-list"));
 
 const nothing = () => null;
 const components = {

@@ -4,7 +4,7 @@ export type Outcome = "done" | "waiting" | "failed";
 
 const BODY = 200;
 
-/** How the last turn came out; null: nothing to tell, since it goes on or the person stopped it. */
+/** Outcome of the last turn; null while it runs or if the person stopped it. */
 export function outcomeOf(turn: Turn | undefined, interrupts: readonly Interrupt[]): Outcome | null {
   if (!turn) return null;
   if (interrupts.length || (turn.clarification && turn.clarification.answer === null)) return "waiting";
@@ -12,7 +12,7 @@ export function outcomeOf(turn: Turn | undefined, interrupts: readonly Interrupt
   return turn.state === "done" ? "done" : null;
 }
 
-/** What a notice says of it: the beginning of the answer, or what went wrong. Empty if there is nothing to say. */
+/** Text of a notice: the beginning of the answer, or the error. Empty if there is neither. */
 export function bodyOf(turn: Turn, outcome: Outcome): string {
   const text = {
     done: turn.answer?.text,

@@ -1,7 +1,7 @@
 /** As it is compared: in lower case, and without the apostrophe, of which there are two. */
 const folded = (text: string) => text.trim().toLocaleLowerCase().replace(/['’]/g, "");
 
-/** Whether every word that was typed is found in one of the texts. */
+/** True if every typed word occurs in one of the texts. */
 export function matchesAll(typed: string, ...texts: string[]): boolean {
   const all = folded(texts.join(" "));
   return folded(typed)
@@ -12,7 +12,7 @@ export function matchesAll(typed: string, ...texts: string[]): boolean {
 export const isExactly = (typed: string, ...names: string[]) =>
   typed !== "" && names.some((name) => folded(name) === folded(typed));
 
-/** What bears that name first, then what begins with it; the others stay as they are. */
+/** Exact matches first, then those that begin with the text; the others keep their order. */
 export function ranked<Item extends { label: string }>(typed: string, items: readonly Item[]): Item[] {
   const rank = ({ label }: Item) =>
     isExactly(typed, label) ? 0 : folded(label).startsWith(folded(typed)) ? 1 : 2;

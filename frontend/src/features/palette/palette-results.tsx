@@ -25,7 +25,7 @@ interface PaletteResultsProps {
   openHelp: () => void;
 }
 
-/** What bears the typed name comes first, then commands for the open chat, other commands and settings, then chats. */
+/** Exact matches come first, then commands for the open chat, other commands and settings, then chats. */
 export function PaletteResults({ text, onDone, onRename, openHelp }: PaletteResultsProps) {
   const t = useT("palette");
   const threadId = useThreadId();

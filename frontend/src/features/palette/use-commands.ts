@@ -28,14 +28,15 @@ import { useTheme } from "next-themes";
 import { useRouter } from "next/navigation";
 import { toast } from "@/ui/toast";
 import { signOut, useAccount } from "@/features/auth";
+import { SECTIONS } from "@/features/settings";
 import { openArchivedView, threadLink, useSidebar, useThreadActions } from "@/features/threads";
 import { downloadThread } from "@/lib/export";
 import { attachFiles, findInChat } from "@/lib/compose";
 import { choose } from "@/lib/run-settings";
 import { draftThreadId } from "@/lib/draft-thread";
 import { startChat } from "@/lib/start-chat";
-import { LOCALES, useLocale, useT, type Locale } from "@/i18n";
-import { openThread, SETTINGS, settingsPath, threadPath, usePanel, useThreadId } from "@/lib/route";
+import { LOCALES, useLocale, useShownLocale, useT, type Locale } from "@/i18n";
+import { openThread, settingsPath, threadPath, usePanel, useThreadId } from "@/lib/route";
 import { SHORTCUTS } from "@/lib/shortcuts";
 import { copyText } from "@/ui/copy-button";
 
@@ -56,22 +57,6 @@ export interface PaletteCommands {
   settings: PaletteCommand[];
 }
 
-/** Sections that people look for by other names. */
-const SECTION_WORDS = [
-  "account",
-  "appearance",
-  "approvals",
-  "channels",
-  "instructions",
-  "memory",
-  "models",
-  "skills",
-  "tokens",
-  "usage",
-  "users",
-  "mcp",
-] as const;
-
 /** Opens a chat, also from a page without chats. */
 export function useGoTo() {
   const router = useRouter();
@@ -82,7 +67,7 @@ export function useGoTo() {
 export function useCommands(openHelp: () => void, rename: () => void): PaletteCommands {
   const t = useT("palette");
   const threads = useT("threads");
-  const sections = useT("sections");
+  const shown = useShownLocale();
   const isAdmin = useAccount().data?.system_role === "admin";
   const router = useRouter();
   const goTo = useGoTo();
@@ -238,16 +223,12 @@ export function useCommands(openHelp: () => void, rename: () => void): PaletteCo
       run: () => void leave(),
     },
   ];
-  const named = (section: string) => {
-    const known = SECTION_WORDS.find((one) => one === section);
-    return known ? t(`words.${known}`) : "";
-  };
-  const settings = SETTINGS.filter((section) => isAdmin || section !== "users").map((section) => ({
-    id: `settings-${section}`,
-    label: sections(section),
+  const settings = SECTIONS.filter((section) => isAdmin || !section.adminOnly).map((section) => ({
+    id: `settings-${section.id}`,
+    label: section.title[shown],
     icon: Settings,
-    words: `${section} ${t("settings")} ${named(section)}`,
-    run: () => router.push(settingsPath(section)),
+    words: `${section.id} ${t("settings")} ${section.words?.[shown] ?? ""}`,
+    run: () => router.push(settingsPath(section.id)),
   }));
   return { chat, actions, settings };
 }

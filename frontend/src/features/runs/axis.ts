@@ -1,4 +1,4 @@
-/** Where moments of a run are on its axis. Pure. */
+/** Positions of a run's moments on its axis. Pure. */
 import type { Span } from "@/lib/api";
 
 export interface Axis {
@@ -7,7 +7,7 @@ export interface Axis {
   ticks: { at: number; milliseconds: number }[];
 }
 
-/** How much of the work's length a wait for the person may take: it may have lasted for days. */
+/** Largest share of the axis for a wait for the person, which may have lasted for days. */
 const WAIT_SHARE = 0.12;
 const STEPS = [
   10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,

@@ -22,7 +22,7 @@ interface BarsProps {
   elapsed: number;
 }
 
-/** When it happened, on the axis. A closed row has what is in it on its own bar. */
+/** Time of a span on the axis. A closed row draws its children on its own bar. */
 export function Bars({ row, axis, elapsed }: BarsProps) {
   const { span, inside } = row;
   return (

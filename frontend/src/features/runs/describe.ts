@@ -1,4 +1,4 @@
-/** What a span is called and what is known of it, in the person's language. */
+/** Names and facts of spans in the person's language. */
 import {
   Bot,
   CircleAlert,
@@ -31,14 +31,14 @@ const ICONS: Record<Span["kind"], LucideIcon> = {
 export interface Described {
   icon: LucideIcon;
   name: string;
-  /** How the call or the answer begins. */
+  /** Beginning of the call or the answer. */
   detail: string;
   /** "1.2k tokens in, 40 out" and the like, the most telling first. */
   facts: string[];
   lasted: string;
 }
 
-/** Why a model is asked again, or another one. */
+/** Reason for which a model is asked again, or another one. */
 const REASONS = ["busy", "network", "broken_off"] as const;
 const NOTICES = ["spending_limit", "acceptance_checks"] as const;
 /** Details of these are for logs. */

@@ -11,7 +11,7 @@ interface SpanDetailsProps {
   onShow: (row: Row) => void;
 }
 
-/** What is known of the chosen span. The tree says the same to who cannot see it. */
+/** Facts of the chosen span. The tree gives the same to screen readers. */
 export function SpanDetails({ row, described, onShow }: SpanDetailsProps) {
   const t = useT("runs");
   return (

@@ -14,7 +14,7 @@ export interface Row {
   siblings: number;
   /** null: nothing is in it. */
   open: boolean | null;
-  /** What a closed row has in it, drawn in its line. */
+  /** Children of a closed row, drawn in its line. */
   inside: readonly Span[];
 }
 
@@ -51,7 +51,7 @@ export function rowsOf(nodes: readonly Node[], opened: ReadonlySet<number>, leve
 const leavesOf = (nodes: readonly Node[]): Span[] =>
   nodes.flatMap(({ span, children }) => (children.length ? leavesOf(children) : [span]));
 
-/** Where a span is in the conversation: ids of messages and calls, the nearest first. */
+/** Place of a span in the conversation: ids of messages and calls, the nearest first. */
 export function placesOf(span: Span, spans: readonly Span[]): string[] {
   const own = [span.message_id, span.message_id && `${span.message_id}:thinking`, span.call_id];
   const above = spans.find(({ id }) => id === span.parent);

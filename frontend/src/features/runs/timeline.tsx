@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Download, X } from "lucide-react";
 import { useCost } from "@/features/chat";
-import { LateTexts, useLocale, useT } from "@/i18n";
+import { LateTexts, useLocale, useT, type LateMessages } from "@/i18n";
 import { threadApi, type Timeline as Found } from "@/lib/api";
 import { showStep } from "@/lib/compose";
 import { formatBrief, formatTokens } from "@/lib/format";
@@ -17,7 +17,9 @@ import { toast } from "@/ui/toast";
 import { SpanTree } from "./span-tree";
 import { placesOf, totalsOf, type Row } from "./spans";
 
-/** How often a run that goes on is asked about. */
+const TEXTS: LateMessages = { en: () => import("./en"), zh: () => import("./zh") };
+
+/** Milliseconds between requests for an active run. */
 const EVERY = 1000;
 
 interface TimelineProps {
@@ -29,11 +31,11 @@ interface TimelineProps {
   onShown: () => void;
 }
 
-/** When a turn did what, and what that cost. Grows while it goes on; fills its parent. */
+/** Timeline of a turn's work and its cost. Grows during the run; fills its parent. */
 export default function Timeline(props: TimelineProps) {
   useTimeline(props); // while the texts are on their way
   return (
-    <LateTexts of="runs" fallback={<Waiting />}>
+    <LateTexts of={TEXTS} fallback={<Waiting />}>
       <Panel {...props} />
     </LateTexts>
   );

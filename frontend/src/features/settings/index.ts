@@ -1,1 +1,2 @@
+export { SECTIONS } from "./nav";
 export { SettingsPage } from "./settings-page";

@@ -6,11 +6,15 @@ import { Suspense, useEffect, useRef, type MouseEvent } from "react";
 import { useAccount } from "@/features/auth";
 import { Decisions, WaitingButton } from "@/features/decisions";
 import { useLiveLists } from "@/features/live";
-import { LateTexts, useT } from "@/i18n";
+import { LateTexts, useShownLocale, useT, type LateMessages } from "@/i18n";
 import { cn } from "@/lib/cn";
+import { preload } from "@/lib/late";
 import { isPlainClick, settingsPath } from "@/lib/route";
 import { Skeleton } from "@/ui/skeleton";
-import { SECTIONS, type Section } from "./nav";
+import { SECTIONS } from "./nav";
+import type { Section } from "./parts/section";
+
+const TEXTS: LateMessages = { en: () => import("./en"), zh: () => import("./zh") };
 
 interface SettingsPageProps {
   /** null at /settings: wide screens then show the first one, narrow ones the list. */
@@ -19,7 +23,7 @@ interface SettingsPageProps {
 
 export function SettingsPage({ section }: SettingsPageProps) {
   return (
-    <LateTexts of="settings" fallback={<div className="h-dvh bg-background" />}>
+    <LateTexts of={TEXTS} fallback={<div className="h-dvh bg-background" />}>
       <Settings section={section} />
     </LateTexts>
   );
@@ -27,7 +31,7 @@ export function SettingsPage({ section }: SettingsPageProps) {
 
 function Settings({ section }: SettingsPageProps) {
   const t = useT("settings");
-  const names = useT("sections");
+  const locale = useShownLocale();
   const isAdmin = useAccount().data?.system_role === "admin";
   const sections = SECTIONS.filter((one) => isAdmin || !one.adminOnly);
   const chosen = sections.find((one) => one.id === section) ?? sections[0]!;
@@ -35,9 +39,11 @@ function Settings({ section }: SettingsPageProps) {
   useEffect(() => {
     content.current?.scrollTo(0, 0);
   }, [chosen.id]);
+  const title = chosen.title[locale];
   useEffect(() => {
-    document.title = `${names(chosen.id)} · ${t("title")} · DeerFlow`;
-  }, [t, names, chosen.id]);
+    document.title = `${title} · ${t("title")} · DeerFlow`;
+  }, [t, title]);
+  useEffect(() => preload(chosen.load), [chosen]); // while its texts are on their way
   useLiveLists();
   const isList = section === null;
   return (
@@ -76,12 +82,14 @@ function Settings({ section }: SettingsPageProps) {
                 <WaitingButton small />
               </Suspense>
             </div>
-            <h1 className="text-2xl font-semibold">{names(chosen.id)}</h1>
-            <p className="leading-relaxed text-muted-foreground">{t(`about.${chosen.id}`)}</p>
+            <h1 className="text-2xl font-semibold">{title}</h1>
+            <p className="leading-relaxed text-muted-foreground">{chosen.about[locale]}</p>
           </header>
-          <Suspense fallback={<Skeleton className="h-40" />}>
-            <chosen.Content key={chosen.id} />
-          </Suspense>
+          <LateTexts key={chosen.id} of={chosen.texts} fallback={<Skeleton className="h-40" />}>
+            <Suspense fallback={<Skeleton className="h-40" />}>
+              <chosen.Content />
+            </Suspense>
+          </LateTexts>
         </div>
       </main>
       <Suspense>
@@ -93,7 +101,7 @@ function Settings({ section }: SettingsPageProps) {
 
 function Nav({ sections, chosen, marked }: { sections: Section[]; chosen: Section; marked: boolean }) {
   const t = useT("settings");
-  const names = useT("sections");
+  const locale = useShownLocale();
   return (
     <nav aria-label={t("nav")} className="flex flex-col gap-5 px-3 pb-6">
       {(["personal", "own", "server"] as const).map((group) => (
@@ -101,7 +109,7 @@ function Nav({ sections, chosen, marked }: { sections: Section[]; chosen: Sectio
           <div className="px-2.5 pb-1 text-xs font-medium text-muted-foreground">{t(`group.${group}`)}</div>
           {sections
             .filter((one) => one.group === group)
-            .map(({ id, icon: Icon }) => {
+            .map(({ id, icon: Icon, title }) => {
               const isChosen = id === chosen.id;
               return (
                 <SectionLink
@@ -115,7 +123,7 @@ function Nav({ sections, chosen, marked }: { sections: Section[]; chosen: Sectio
                   )}
                 >
                   <Icon aria-hidden className="size-4 shrink-0 text-muted-foreground" />
-                  <span className="flex-1 truncate">{names(id)}</span>
+                  <span className="flex-1 truncate">{title[locale]}</span>
                   <ChevronRight aria-hidden className="size-4 text-muted-foreground md:hidden" />
                 </SectionLink>
               );

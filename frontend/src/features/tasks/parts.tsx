@@ -49,7 +49,7 @@ export function StatusIcon({ status }: { status: Status }) {
 
 export const isAtWork = ({ status }: ShownTask) => status === "running" || status === "waiting";
 
-/** What it is at, or how it ended, in one line. */
+/** Current activity or outcome, in one line. */
 export function useLine(task: ShownTask): string {
   const t = useT("tasks.status");
   const chat = useT("chat.doing");
@@ -81,7 +81,7 @@ export function Meta({ task, files = true }: { task: ShownTask; files?: boolean 
   return <Small>{parts.filter(Boolean).join(" · ")}</Small>;
 }
 
-/** How long it has worked. */
+/** Time it has worked. */
 export const Time = ({ task }: { task: ShownTask }) => <Small>{useTime(task)}</Small>;
 
 export const Small = ({ children, className }: { children: ReactNode; className?: string }) => (

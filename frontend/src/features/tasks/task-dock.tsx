@@ -6,11 +6,12 @@ import { focusComposer } from "@/lib/compose";
 import { isAtWork } from "./parts";
 import { TaskRow } from "./task-row";
 import { taskCalls, useTasks } from "./use-tasks";
+import { texts } from "./texts";
 
 /** Sub-agents in the background, above the message field, until their results have come. */
 export function TaskDock() {
   return (
-    <LateTexts of="tasks">
+    <LateTexts of={texts}>
       <Dock />
     </LateTexts>
   );

@@ -8,6 +8,7 @@ import { Small, useSpent } from "./parts";
 import { TaskCard } from "./task-card";
 import { TaskRow } from "./task-row";
 import { taskCalls, useTasks, type ShownTask, type Status } from "./use-tasks";
+import { texts } from "./texts";
 
 /** More than these are a wall of cards. */
 const CARDS = 3;
@@ -15,7 +16,7 @@ const CARDS = 3;
 /** Sub-agents that stand together in a turn. */
 export function TaskGroup({ calls }: { calls: readonly ToolCall[] }) {
   return (
-    <LateTexts of="tasks" fallback={<div className="h-24" />}>
+    <LateTexts of={texts} fallback={<div className="h-24" />}>
       <Group calls={calls} />
     </LateTexts>
   );

@@ -14,6 +14,7 @@ import { Spinner } from "@/ui/spinner";
 import { Meta, StatusIcon, StopButton } from "./parts";
 import { Transcript } from "./transcript";
 import { taskCalls, useTasks, type ShownTask } from "./use-tasks";
+import { texts } from "./texts";
 
 /** A sub-agent beside the chat: its whole transcript. Fills its parent. */
 export function TaskPanel({ id }: { id: string }) {
@@ -21,7 +22,7 @@ export function TaskPanel({ id }: { id: string }) {
   const settings = useRunSettings(session.threadId);
   const panel = usePanel();
   return (
-    <LateTexts of="tasks" fallback={<Waiting />}>
+    <LateTexts of={texts} fallback={<Waiting />}>
       <ChatProvider session={session} settings={settings} onOpenFile={panel.set}>
         <Panel id={id} />
       </ChatProvider>
@@ -112,7 +113,7 @@ function FileLine({ path }: { path: string }) {
   );
 }
 
-/** How far from its end one still looks at what comes. */
+/** Distance from the end, in pixels, up to which the view follows new content. */
 const NEAR = 48;
 
 /** Keeps the end in sight while it grows, unless one scrolls up. */

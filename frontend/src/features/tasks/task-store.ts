@@ -1,4 +1,4 @@
-/** The sub-agents of a thread as its events tell of them: what each is doing, and what was said in it. */
+/** Sub-agents of a thread by its events: the activity of each, and its messages. */
 import {
   EMPTY_THREAD,
   threadAfter,
@@ -14,10 +14,10 @@ type Event = Parameters<typeof threadAfter>[1][number];
 type Message = NonNullable<Parameters<typeof threadLoaded>[0]["messages"]>[number];
 type Call = NonNullable<Message["tool_calls"]>[number];
 
-/** What was heard of a sub-agent; what it has besides, the list of the thread's tasks tells. */
+/** Facts of a sub-agent from events; the list of the thread's tasks has the rest. */
 export interface Heard extends Partial<Omit<Task, "task_id" | "status">> {
   status: Task["status"];
-  /** When it began or went on, if that was seen. */
+  /** Moment of its start or resumption, if that was seen. */
   startedAt?: number;
   /** Of its newest answer. */
   calls: readonly Call[];
@@ -58,7 +58,7 @@ export class TaskStore {
     return this.transcripts.get(this.namespaces.get(taskId) ?? "") ?? null;
   }
 
-  /** Loads what was said so far; from there on it follows. */
+  /** Loads the messages so far; from there on it follows. */
   async load(threadId: string, taskId: string, signal?: AbortSignal) {
     const events: Event[] = [];
     this.meanwhile.add(events);

@@ -11,7 +11,7 @@ import { isAtWork } from "./parts";
 import { storeOf } from "./task-store";
 import type { ShownTask } from "./use-tasks";
 
-/** All that was said and done in a sub-agent: live while it works, and for ever after. */
+/** Transcript of a sub-agent: live while it works, and stored afterwards. */
 export function Transcript({ task }: { task: ShownTask }) {
   const t = useT("tasks");
   const session = useSession();

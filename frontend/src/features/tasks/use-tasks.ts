@@ -21,10 +21,10 @@ export interface ShownTask {
   files: readonly string[];
   tokens: number;
   cost: number | null;
-  /** How long it took; 0: not known, or it still works. */
+  /** Duration in seconds; 0 if it is unknown or still running. */
   seconds: number;
   startedAt: number | null;
-  /** What it is at now. */
+  /** Current activity. */
   doing: Heard["calls"][number] | null;
 }
 

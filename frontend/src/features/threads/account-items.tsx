@@ -22,7 +22,7 @@ import { toast } from "@/ui/toast";
 
 const THEMES = ["system", "light", "dark"] as const;
 
-/** What the menu of the account offers. */
+/** Items of the account menu. */
 export default function AccountItems({ name, onArchived }: { name: string; onArchived?: () => void }) {
   const t = useT("threads");
   const common = useT("common");

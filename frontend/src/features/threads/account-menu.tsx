@@ -9,7 +9,7 @@ import { DropdownMenu, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 
 const AccountItems = afterPage(() => import("./account-items"));
 
-/** Who is signed in, and what concerns the whole product. `small`: only the letter. */
+/** The current account, and items about the whole product. `small`: only the letter. */
 export function AccountMenu({ small = false, onArchived }: { small?: boolean; onArchived?: () => void }) {
   const t = useT("threads");
   const { data: account } = useAccount();

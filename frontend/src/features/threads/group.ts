@@ -26,7 +26,7 @@ export function toItem(thread: FoundThread): ThreadItem {
 
 export const isArchived = (thread: FoundThread) => thread.metadata?.archived === true;
 
-/** Files were sent to it, but nothing was said yet: it is a draft, and shown nowhere. */
+/** It has files and no message: it is a draft, and listed nowhere. */
 export function isDraft(thread: FoundThread): boolean {
   return thread.status === "idle" && !thread.values?.title && thread.updated_at === thread.created_at;
 }

@@ -11,7 +11,7 @@ const NONE: Read = {};
 /** The newest are kept. */
 const KEPT = 200;
 
-/** Whether the person has seen how a thread failed: they looked at it, and nothing has happened since. */
+/** True if the person has seen the failure of a thread: they looked at it, and nothing has happened since. */
 export function useRead({ id, status, updatedAt }: ThreadItem): boolean {
   const key = own("read");
   const [read] = useStored(key, NONE);

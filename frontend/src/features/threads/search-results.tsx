@@ -10,7 +10,7 @@ import { Spinner } from "@/ui/spinner";
 import { Marked } from "./snippet";
 import { useThreadSearch } from "./use-threads";
 
-/** What the server finds: chats by their title, and what was said in them. */
+/** The server's results: chats by their title, and messages. */
 export default function SearchResults({ text, onOpen }: { text: string; onOpen: () => void }) {
   const t = useT("threads");
   const common = useT("common");

@@ -11,7 +11,7 @@ const LINKS = [
 
 /** The ways to what is one's own. */
 export default function SidebarLinks({ onOpen }: { onOpen: () => void }) {
-  const t = useT("sections");
+  const t = useT("threads.links");
   return (
     <ul>
       {LINKS.map(([section, Icon]) => (

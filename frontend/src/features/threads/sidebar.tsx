@@ -67,7 +67,7 @@ export function Sidebar({ open, onOpenChange }: SidebarProps) {
   );
 }
 
-/** What is left of it when it is hidden. */
+/** Remains of the sidebar while it is hidden. */
 function Rail({ onExpand }: { onExpand: () => void }) {
   const t = useT("threads");
   const common = useT("common");

@@ -91,7 +91,7 @@ interface ChosenProps {
   onDone: () => void;
 }
 
-/** What can be done with several at a time. */
+/** Actions for several threads at a time. */
 function Chosen({ chosen, archived, actions, onDone }: ChosenProps) {
   const t = useT("threads");
   const common = useT("common");

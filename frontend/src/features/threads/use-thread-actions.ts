@@ -13,7 +13,7 @@ import { archivedKey, listKey, pinnedKey } from "./use-threads";
 
 type Pages = InfiniteData<FoundThread[], number>;
 
-/** What can be done with a thread of the list: shown at once, taken back if the server says no. */
+/** Actions for a thread of the list: shown at once, undone if the server refuses. */
 export function useThreadActions() {
   const t = useT("threads");
   const client = useQueryClient();

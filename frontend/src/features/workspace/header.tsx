@@ -76,7 +76,7 @@ export function Header({ onMenu }: { onMenu: () => void }) {
   );
 }
 
-/** What the conversation has cost so far. */
+/** Cost of the conversation so far. */
 function Cost() {
   const t = useT("common");
   const { usage } = useSession();

@@ -9,7 +9,7 @@ import { IconButton } from "@/ui/icon-button";
 
 const STALE_MS = 60_000;
 
-/** What administrators want everybody to know. Who has closed it sees the next one. */
+/** Notice of the administrators for everybody. A closed notice returns only with a new text. */
 export default function Notice() {
   const t = useT("common");
   const { data } = useQuery({

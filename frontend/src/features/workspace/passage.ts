@@ -5,7 +5,7 @@ export interface Passage {
   place:
     | { kind: "answer"; question: string }
     | { kind: "file"; path: string; section: string; lines: [number, number] | null };
-  /** Where it ends on the screen. */
+  /** Its end on the screen. */
   rect: DOMRect;
   /** The part of the page that it is in. */
   around: Element;

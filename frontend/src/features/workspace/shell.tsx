@@ -3,7 +3,7 @@ import { useT } from "@/i18n";
 import { carryOn, EARLY_FIELD } from "@/lib/early";
 import { Logo } from "@/ui/logo";
 
-/** What the page looks like before its code and data are there. It is part of the HTML: painted, and written in, at once. */
+/** The page before its code and data have arrived. It is part of the HTML: painted, and ready for input, at once. */
 export function Shell() {
   const t = useT("common");
   return (

@@ -1,6 +1,6 @@
 "use client";
 import { Suspense, useState } from "react";
-import { ConnectionBanner, TodoDock, TurnList, useSession } from "@/features/chat";
+import { ConnectionBanner, SubAgents, TodoDock, TurnList, useSession } from "@/features/chat";
 import { Composer } from "@/features/composer";
 import { Decisions } from "@/features/decisions";
 import { useLiveLists } from "@/features/live";
@@ -18,6 +18,7 @@ import { WithFiles } from "./with-files";
 
 const Notice = afterPage(() => import("./notice"));
 const AskAbout = afterPage(() => import("./ask-about"));
+const TaskGroup = late(async () => ({ default: (await import("@/features/tasks")).TaskGroup }));
 const TaskDock = late(async () => ({ default: (await import("@/features/tasks")).TaskDock }));
 
 /** The whole page: conversations on the left, this one in the middle, its files on the right. */
@@ -37,16 +38,18 @@ export function Workspace() {
         {t("skipToChat")}
       </a>
       <Sidebar open={drawer} onOpenChange={setDrawer} />
-      <WithFiles>
-        <Header onMenu={() => setDrawer(true)} />
-        <div className="[anchor-name:--banners]">
-          <ConnectionBanner />
-          <Suspense>
-            <Notice />
-          </Suspense>
-        </div>
-        <Conversation />
-      </WithFiles>
+      <SubAgents value={TaskGroup}>
+        <WithFiles>
+          <Header onMenu={() => setDrawer(true)} />
+          <div className="[anchor-name:--banners]">
+            <ConnectionBanner />
+            <Suspense>
+              <Notice />
+            </Suspense>
+          </div>
+          <Conversation />
+        </WithFiles>
+      </SubAgents>
       <CommandPalette />
       <Suspense>
         <Decisions />

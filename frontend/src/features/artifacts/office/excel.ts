@@ -2,7 +2,7 @@ import { child, children, OfficeError, reference, type OfficePackage } from "./p
 
 export interface Sheet {
   name: string;
-  /** What holds something: empty rows are left out, and empty columns before the first that is not. */
+  /** The used part of a sheet, without empty rows and without the empty columns at its left. */
   rows: string[][];
   /** The sheet's own number of each row. */
   numbers: number[];
@@ -166,7 +166,7 @@ function momentOf(days: number, format: "date" | "time" | "moment"): string {
   return format === "date" ? date : format === "time" ? time : `${date} ${time}`;
 }
 
-/** What the styles of cells mean for numbers. */
+/** Number formats by cell style. */
 function formatsOf(styles: Element | null): Format[] {
   const codes = new Map(
     children(child(styles, "numFmts"), "numFmt").map((one) => [

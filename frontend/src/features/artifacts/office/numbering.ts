@@ -13,7 +13,7 @@ export function listsOf(root: Element | null): Map<string, Element[]> {
   );
 }
 
-/** What stands before an entry of a list, and how deep it is. `counts`: how far each list has counted, by level. */
+/** Label of a list entry, and its level. `counts` holds the counters of each list, by level. */
 export function markerOf(
   numbering: Element | undefined,
   lists: Map<string, Element[]>,

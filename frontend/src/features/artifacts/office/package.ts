@@ -2,7 +2,7 @@
 
 export type Fault = "tooLarge" | "encrypted" | "old" | "damaged";
 
-/** Why a document cannot be shown. */
+/** Reason for which a document cannot be shown. */
 export class OfficeError extends Error {
   constructor(readonly fault: Fault) {
     super(fault);
@@ -86,7 +86,7 @@ export class OfficePackage {
     return root;
   }
 
-  /** What a part refers to: paths in the archive by id, and addresses. */
+  /** Targets of a part's relationships: paths in the archive by id, and addresses. */
   async relations(part: string): Promise<Map<string, { target: string; type: string; external: boolean }>> {
     const folder = part.split("/").slice(0, -1);
     const root = await this.xml([...folder, "_rels", `${part.split("/").at(-1)}.rels`].join("/"));

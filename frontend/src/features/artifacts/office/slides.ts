@@ -35,7 +35,7 @@ export interface Shape {
 export interface Slide {
   background: string;
   shapes: Shape[];
-  /** What the speaker has noted, if anything. */
+  /** Speaker notes, if there are any. */
   notes: string;
 }
 
@@ -189,7 +189,10 @@ function inGroup(group: Element, box: Box): Box {
   };
 }
 
-/** What a placeholder takes from layout and master: those of the same number, or else of the same type. */
+/**
+ * Properties that a placeholder inherits from layout and master: from the one of the same number, else of the
+ * same type.
+ */
 function modelsOf(holder: Element, { layers }: Reading): Element[] {
   const [index, type] = [holder.getAttribute("idx"), holder.getAttribute("type") ?? "body"];
   const family = (one: string) => one.replace("ctrTitle", "title").replace("subTitle", "body");

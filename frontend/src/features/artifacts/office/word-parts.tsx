@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { useT } from "@/i18n";
 
-/** What belongs to a place in the text and stands elsewhere. */
+/** Notes and comments that belong to a place in the text and are stored elsewhere. */
 export interface Note {
   kind: "comment" | "note";
   /** Of a comment. */
@@ -10,7 +10,7 @@ export interface Note {
   content: ReactNode;
 }
 
-/** What stands on each page. */
+/** A header or footer, which stands on each page. */
 export function Aside({ name, children }: { name: "header" | "footer"; children: ReactNode }) {
   const t = useT("viewers.office");
   return (

@@ -16,7 +16,7 @@ interface Reading {
   styles: Map<string, Style>;
   /** The levels of a list, by its number. */
   lists: Map<string, Element[]>;
-  /** How far each list has counted, by level. */
+  /** Counters of each list, by level. */
   counts: Map<string, number[]>;
   /** Foot- and endnotes and comments that may be referred to, by kind and id. */
   notes: Map<string, Element>;
@@ -87,7 +87,7 @@ async function around(body: Element, kind: "header" | "footer", reading: Reading
   return shown;
 }
 
-/** What only holds what is shown. */
+/** Elements that only wrap visible ones. */
 const HOLDERS = ["sdtContent", "ins", "smartTag", "customXml", "moveTo"];
 
 async function blocks(of: Element, reading: Reading): Promise<ReactNode> {
@@ -110,7 +110,10 @@ async function blocks(of: Element, reading: Reading): Promise<ReactNode> {
   return shown;
 }
 
-/** Where the content of an element is. Of alternatives the newer one: what is for older programs says less. */
+/**
+ * The element that holds the content. Of alternatives the newer one: the fallback for older programs has less in
+ * it.
+ */
 const holderOf = (of: Element): Element =>
   (of.localName === "sdt"
     ? child(of, "sdtContent")
@@ -174,7 +177,7 @@ async function runs(of: Element, reading: Reading): Promise<ReactNode> {
   return shown;
 }
 
-/** What is read and not shown: settings, the codes of fields, and what the newer one of alternatives replaces. */
+/** Elements that are never shown: settings, field codes, and fallbacks of alternatives. */
 const SKIPPED =
   /Pr$|^(tabs|instrText|delInstrText|fldChar|Fallback|bookmark\w+|commentRange\w+|proofErr|annotationRef|footnoteRef|endnoteRef)$/;
 

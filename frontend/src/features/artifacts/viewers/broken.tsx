@@ -4,7 +4,7 @@ import { useT } from "@/i18n";
 import { EmptyState } from "@/ui/empty-state";
 import type { Kind } from "../kinds";
 
-/** What bears a name that it does not keep. The code view shows it. */
+/** A file that is not of the kind that its name claims. The code view shows it. */
 export function Broken({ kind }: { kind: Kind }) {
   const t = useT("artifacts");
   return (

@@ -17,5 +17,5 @@ export default function Markdown({ file, onPath }: ViewerProps) {
   );
 }
 
-/** What stands before the text for programs; the code view shows it. */
+/** Front matter; the code view shows it. */
 const withoutFrontMatter = (text: string) => text.replace(/^\uFEFF?---\r?\n[\s\S]*?\r?\n---\r?\n/, "");

@@ -3,6 +3,7 @@ import { render, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { LateTexts, LocaleProvider } from "@/i18n";
 import Pdf from "./pdf";
+import { texts } from "./texts";
 
 const file = {
   threadId: "t1",
@@ -20,7 +21,7 @@ const shown = (viewer: boolean, content = WHOLE) => {
   render(
     <QueryClientProvider client={new QueryClient()}>
       <LocaleProvider>
-        <LateTexts of="viewers">
+        <LateTexts of={texts}>
           <Pdf file={file} onPath={() => {}} />
         </LateTexts>
       </LocaleProvider>

@@ -53,7 +53,7 @@ export default function Pdf({ file }: ViewerProps) {
   );
 }
 
-/** Whether its beginning, its first object or its end is missing. */
+/** True if its header, its first object or its end is missing. */
 async function isDamaged(url: string, size: FileAt["size"], signal: AbortSignal): Promise<boolean> {
   const part = async (start: number) => {
     const headers = { Range: `bytes=${start}-${start + END - 1}` };

@@ -47,9 +47,9 @@ interface GridProps {
   rows: string[][];
   /** There are more of them than these. */
   isPartial?: boolean;
-  /** How many there are in all, the head included, if that is known. */
+  /** Number of rows, header included, if it is known. */
   all?: number;
-  /** What formulas call the rows and columns, if they have names of their own. */
+  /** Labels of rows and columns as formulas use them, if they have any. */
   places?: { numbers: number[]; letters: string[] };
 }
 

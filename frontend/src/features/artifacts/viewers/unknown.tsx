@@ -8,7 +8,7 @@ import { kindOf } from "../kinds";
 import { fileUrl, nameOf } from "@/lib/files";
 import type { ViewerProps } from "./types";
 
-/** What cannot be shown: its facts, and the way to have it. */
+/** Facts and download of a file that has no preview. */
 export default function Unknown({ file }: ViewerProps) {
   const t = useT("viewers.unknown");
   const view = useT("artifacts.view");

@@ -1,4 +1,4 @@
-/** What the server says of a call that waits, and the headline that follows from it. Pure. */
+/** The server's description of a call that waits, and the headline that follows from it. Pure. */
 import { nameOf } from "@/lib/files";
 import { marked } from "@/lib/marks";
 import { hostOf } from "@/lib/web";
@@ -128,15 +128,3 @@ const toolOf = (name: string, server: string) =>
 /** A value as it is shown. */
 export const asText = (value: unknown): string =>
   typeof value === "string" ? value : JSON.stringify(value, null, 2);
-
-/** A value as the server compares it with a pattern: text as it is, anything else as Python writes JSON. */
-export function patternText(value: unknown): string {
-  return typeof value === "string" ? value : json(value);
-}
-
-function json(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(json).join(", ")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const entries = Object.entries(value).map(([key, one]) => `${JSON.stringify(key)}: ${json(one)}`);
-  return `{${entries.join(", ")}}`;
-}

@@ -19,7 +19,7 @@ interface ArgumentsEditorProps {
 
 const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
-/** The arguments of a call as a form, or as JSON for whoever wants to add one. */
+/** Arguments of a call as a form, or as JSON, which can also add an argument. */
 export function ArgumentsEditor({ id, args, disabled, onDone, onCancel }: ArgumentsEditorProps) {
   const t = useT("decisions");
   const common = useT("common");

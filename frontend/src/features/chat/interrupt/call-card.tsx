@@ -257,7 +257,7 @@ interface NoteProps {
   onCancel: () => void;
 }
 
-/** Why not, or the answer in place of the tool's. */
+/** Reason of a rejection, or the answer in place of the tool's. */
 function Note({ mode, busy, onDone, onCancel }: NoteProps) {
   const t = useT("decisions");
   const common = useT("common");

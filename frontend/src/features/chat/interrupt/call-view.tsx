@@ -23,7 +23,10 @@ interface CallViewProps {
   said: boolean;
 }
 
-/** What a call would do: a command as code, a change of a file as a difference, anything else as its arguments. All of them. */
+/**
+ * Effect of a call: a command as code, a file change as a diff, anything else as its arguments. Nothing is left
+ * out.
+ */
 export function CallView({ call, said }: CallViewProps) {
   const t = useT("decisions");
   const args = new Args(call.args);
@@ -78,7 +81,7 @@ interface RequestProps {
   rest: (...shown: string[]) => Record<string, unknown>;
 }
 
-/** What is sent where: method, host and address, the body, and whatever else the call names. */
+/** Request that would be sent: method, host and address, body, and any other argument of the call. */
 function Request({ args, rest }: RequestProps) {
   const t = useT("decisions");
   const given = new Args(args);

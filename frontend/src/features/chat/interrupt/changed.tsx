@@ -4,7 +4,7 @@ import { useT } from "@/i18n";
 import type { About, Definition } from "./about";
 import { LongText } from "./long-text";
 
-/** A tool that its server defined anew after the person was asked: both definitions, side by side. */
+/** A tool that its server redefined after the person was asked: both definitions, side by side. */
 export function Changed({ changed: { before, now } }: { changed: NonNullable<About["changed"]> }) {
   const t = useT("decisions.changed");
   return (

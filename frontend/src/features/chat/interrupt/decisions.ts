@@ -1,6 +1,5 @@
-/** What a person decides about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
-import type { Interrupt } from "../session";
-import { patternText } from "./about";
+/** A person's decisions about calls that wait, in the shape of LangChain's human-in-the-loop middleware. Pure. */
+import type { Interrupt } from "../thread/session";
 
 export type Grant = WaitingCall["grants"][number];
 export type WaitingCall = Interrupt["calls"][number];
@@ -32,7 +31,7 @@ export const patternOf = (call: WaitingCall, cosmetic: readonly string[]): Recor
       .map(([name, value]) => [name, patternText(value)]),
   );
 
-/** Without a note the server tells the agent that the person said no. */
+/** Without a note the server reports a plain rejection to the agent. */
 export const reject = (note: string): Decision =>
   note.trim() ? { type: "reject", message: note.trim() } : { type: "reject" };
 
@@ -54,7 +53,7 @@ export interface Field {
   kind: "line" | "text" | "number" | "flag" | "json";
 }
 
-/** How each argument is edited. */
+/** Form fields of the arguments. */
 export function fieldsOf(args: Record<string, unknown>): Field[] {
   return Object.entries(args).map(([name, value]) => ({ name, kind: kindOf(name, value) }));
 }
@@ -100,11 +99,23 @@ function parse(text: string): { value: unknown } | { problem: Problem } {
 /** Reasons that the headline and what stands below it tell. */
 const WORDED = new Set(["deerflow.ask", "deerflow.outward"]);
 
-/** What the agent says of the call, and what the server's rule says, without what the card words itself. */
+/** The agent's reason for the call and the reason of the server's rule, without those that the card words itself. */
 export function reasonsOf(call: WaitingCall, cosmetic: readonly string[]): { own: string; rule: string } {
   const text = call.description.trim();
   const said = cosmetic.includes("description") ? call.args["description"] : "";
   const generic = /^Tool execution (requires approval|pending)/i.test(text) || text.includes("\nArgs:");
   const worded = generic || WORDED.has(call.reason);
   return { own: typeof said === "string" ? said : "", rule: worded ? "" : text };
+}
+
+/** A value as the server compares it with a pattern: text as it is, anything else as Python writes JSON. */
+export function patternText(value: unknown): string {
+  return typeof value === "string" ? value : json(value);
+}
+
+function json(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(json).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const entries = Object.entries(value).map(([key, one]) => `${JSON.stringify(key)}: ${json(one)}`);
+  return `{${entries.join(", ")}}`;
 }

@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import { expect, it } from "vitest";
-import type { Interrupt } from "../session";
-import { renderChat, sessionWith } from "../test-session";
+import type { Interrupt } from "../thread/session";
+import { renderChat, sessionWith } from "../thread/test-session";
 import InterruptCards from ".";
 
 it("shows arguments as fields and lines, and the buttons in the order of what one decides", async () => {

@@ -6,18 +6,19 @@ import { Button } from "@/ui/button";
 import { Spinner } from "@/ui/spinner";
 import { Textarea } from "@/ui/textarea";
 import { useChat } from "../chat-context";
-import { useSession, type Interrupt } from "../session";
+import { useSession, type Interrupt } from "../thread/session";
 import { useAction } from "../use-action";
 import { CallCard } from "./call-card";
 import { answerOf, approve, type Decision } from "./decisions";
 import { Fields } from "./fields";
+import { decisionTexts } from "../texts";
 
 /** Everything in the conversation that waits for the person's decision. */
 export default function InterruptCards() {
   const { interrupts } = useSession();
   if (!interrupts.length) return null;
   return (
-    <LateTexts of="decisions">
+    <LateTexts of={decisionTexts}>
       <div className="py-2">
         <Interrupts interrupts={interrupts} called />
       </div>

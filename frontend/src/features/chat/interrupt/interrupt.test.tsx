@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { describe, expect, it, vi } from "vitest";
-import type { Interrupt } from "../session";
-import { renderChat, sessionWith, settings } from "../test-session";
+import type { Interrupt } from "../thread/session";
+import { renderChat, sessionWith, settings } from "../thread/test-session";
 import InterruptCards from ".";
 
 const ALL: Interrupt["calls"][number]["allowed"] = ["approve", "edit", "reject", "respond"];

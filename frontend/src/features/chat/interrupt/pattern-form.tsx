@@ -17,7 +17,7 @@ interface PatternFormProps {
   onCancel: () => void;
 }
 
-/** Which calls need no decision any more: each argument has to be like this one's, or may be anything. */
+/** Form for the pattern of calls that need no decision any more: each argument must match, or may be anything. */
 export function PatternForm({ call, cosmetic, busy, onDone, onCancel }: PatternFormProps) {
   const t = useT("decisions");
   const common = useT("common");

@@ -22,7 +22,7 @@ import { ConfirmDialog } from "@/ui/confirm-dialog";
 import { IconButton } from "@/ui/icon-button";
 import { toast } from "@/ui/toast";
 import { useChat } from "../chat-context";
-import type { Interrupt } from "../session";
+import type { Interrupt } from "../thread/session";
 import { PathButton } from "../tool-card/blocks";
 
 type Source = Interrupt["calls"][number]["sources"][number];
@@ -42,7 +42,7 @@ const ICONS: Partial<Record<Source["kind"], LucideIcon>> = {
 const SHOWN = 6;
 const keyOf = ({ kind, name }: Source) => `${kind} ${name}`;
 
-/** Why one is asked: where text from outside came from, the newest first. Each can be trusted. */
+/** Sources of foreign text that caused the question, the newest first. Each can be trusted. */
 export function Sources({ sources: all }: { sources: readonly Source[] }) {
   const t = useT("decisions");
   const { threadId } = useChat();
@@ -110,7 +110,7 @@ export function Sources({ sources: all }: { sources: readonly Source[] }) {
   );
 }
 
-/** What a source is called. */
+/** Display name of a source. */
 function useSourceName() {
   const t = useT("decisions.source");
   return ({ kind, name: given }: Source): string => {

@@ -43,7 +43,7 @@ export function Block({
 
 const pre = "font-mono text-[12.5px] leading-[1.6] whitespace-pre-wrap [overflow-wrap:anywhere] [tab-size:4]";
 
-/** What a program printed. While it works the end stays in sight, unless the person scrolls up. */
+/** Output of a program. While it runs the end stays in sight, unless the person scrolls up. */
 export function TerminalText({ text, live = false }: { text: string; live?: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);

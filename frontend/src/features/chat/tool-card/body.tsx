@@ -1,6 +1,6 @@
 "use client";
 import type { ComponentType } from "react";
-import type { ToolCall } from "../turns";
+import type { ToolCall } from "../thread/message";
 import { CommandBody } from "./command";
 import { ImageBody, ListBody, ReadBody, WriteBody } from "./files";
 import { PicturesBody, PlainBody, PresentBody, TodosBody, WebBody } from "./others";
@@ -24,7 +24,7 @@ const BODIES: Record<string, ComponentType<{ call: ToolCall }>> = {
   present_files: PresentBody,
 };
 
-/** What an open tool card shows. */
+/** Content of an open tool card. */
 export default function Body({ call }: { call: ToolCall }) {
   const Shown = BODIES[call.name] ?? PlainBody;
   return <Shown call={call} />;

@@ -1,8 +1,8 @@
 "use client";
 import { useT } from "@/i18n";
 import { Badge } from "@/ui/badge";
-import { exitCode, wasStopped } from "../steps-summary";
-import type { ToolCall } from "../turns";
+import { exitCode, wasStopped } from "../steps/steps-summary";
+import type { ToolCall } from "../thread/message";
 import { Block, copyable, TerminalText } from "./blocks";
 import { Args } from "./describe";
 

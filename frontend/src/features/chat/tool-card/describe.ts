@@ -1,4 +1,4 @@
-/** What the row of a tool call says: a verb, what it is about, and a picture for it. */
+/** Row of a tool call: a verb, its object, and an icon. */
 import {
   BookOpen,
   CircleHelp,
@@ -18,7 +18,7 @@ import {
 } from "lucide-react";
 import { nameOf, shortPath } from "@/lib/files";
 import { hostOf } from "@/lib/web";
-import type { ToolCall } from "../turns";
+import type { ToolCall } from "../thread/message";
 
 /** Keys of the texts `chat.doing.*` and `chat.done.*`. */
 export type Deed =
@@ -45,7 +45,7 @@ export type Deed =
 export interface Description {
   icon: LucideIcon;
   deed: Deed;
-  /** What it is about, in a few characters: a name, a pattern, an address. */
+  /** Object of the call in a few characters: a name, a pattern, an address. */
   subject: string;
   /** The agent's own words on why, where they say more than the verb. */
   why: string;

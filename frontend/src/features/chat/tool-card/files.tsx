@@ -5,7 +5,7 @@ import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { useChat } from "../chat-context";
 import { nameOf, pictureUrl } from "@/lib/files";
-import type { ToolCall } from "../turns";
+import type { ToolCall } from "../thread/message";
 import { Block, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
 import { parseList, type Match } from "./results";

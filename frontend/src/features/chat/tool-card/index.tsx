@@ -1,13 +1,13 @@
 "use client";
 import { Suspense, useState } from "react";
-import { LateTexts, useLocale, useT, type Messages } from "@/i18n";
+import { LateTexts, serverTexts, useLocale, useT, type Messages } from "@/i18n";
 import { withoutAnsi } from "@/lib/ansi";
 import { afterPage } from "@/lib/late";
 import { formatDuration } from "@/lib/format";
-import { useNow, type PartTime } from "../clock";
-import { exitCode, hasFailed, isActive, wasRefused, wasStopped } from "../steps-summary";
-import { StepRow } from "../step-row";
-import type { ToolCall } from "../turns";
+import { useNow, type PartTime } from "../steps/clock";
+import { exitCode, hasFailed, isActive, wasRefused, wasStopped } from "../steps/steps-summary";
+import { StepRow } from "../steps/step-row";
+import type { ToolCall } from "../thread/message";
 import { describe } from "./describe";
 import { parseHits, parseList } from "./results";
 
@@ -55,7 +55,7 @@ function Failure({ call }: { call: ToolCall }) {
   const text = withoutAnsi(failureText(call));
   if (!call.cause) return text;
   return (
-    <LateTexts of="server" fallback={text}>
+    <LateTexts of={serverTexts} fallback={text}>
       <CauseText cause={call.cause} otherwise={text} />
     </LateTexts>
   );

@@ -1,8 +1,8 @@
 "use client";
 import { Suspense } from "react";
 import { LateTexts, useT } from "@/i18n";
-import { RemotePicture } from "@/features/markdown";
-import type { ToolCall } from "../turns";
+import { RemotePicture, webTexts } from "@/features/markdown";
+import type { ToolCall } from "../thread/message";
 import { Block, HitList, PathButton, PlainText } from "./blocks";
 import { Args } from "./describe";
 import { nameOf, pictureUrl } from "@/lib/files";
@@ -33,7 +33,7 @@ export function WebBody({ call }: { call: ToolCall }) {
   );
 }
 
-/** What a page looked like in the server's browser. */
+/** Screenshot of a page in the server's browser. */
 function Screenshot({ call }: { call: ToolCall }) {
   const { threadId } = useChat();
   const path = /^Screenshot: (\/mnt\/user-data\/\S+\.png)$/m.exec(call.result)?.[1];
@@ -47,13 +47,13 @@ function Screenshot({ call }: { call: ToolCall }) {
   );
 }
 
-/** What an image search found, as frames: nothing is loaded from elsewhere until the person asks for it. */
+/** Results of an image search, as frames: nothing loads from other servers until the person asks for it. */
 export function PicturesBody({ call }: { call: ToolCall }) {
   const pictures = parsePictures(call.result);
   if (!pictures.length) return <WebBody call={call} />;
   return (
     <Suspense>
-      <LateTexts of="web">
+      <LateTexts of={webTexts}>
         <ul className="grid grid-cols-2 gap-3 sm:grid-cols-3">
           {pictures.map((picture) => (
             <li key={picture.urls[0]} className="min-w-0">

@@ -39,13 +39,13 @@ export interface PictureHit {
   title: string;
   /** Of the picture, then of a smaller one. */
   urls: string[];
-  /** Where it stands. */
+  /** Its address. */
   page: string;
   width: number | null;
   height: number | null;
 }
 
-/** What `image_search` found. */
+/** Results of `image_search`. */
 export function parsePictures(result: string): PictureHit[] {
   return listIn(json(result)).flatMap((one): PictureHit[] => {
     const record = (one ?? {}) as Record<string, unknown>;

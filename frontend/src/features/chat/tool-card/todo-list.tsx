@@ -2,7 +2,7 @@
 import { Circle, CircleCheck, CircleDot, Hand } from "lucide-react";
 import { useT } from "@/i18n";
 import { cn } from "@/lib/cn";
-import type { Todo } from "../turns";
+import type { Todo } from "../thread/turns";
 
 const ICONS = { completed: CircleCheck, in_progress: CircleDot, waiting: Hand, pending: Circle };
 

@@ -1,6 +1,6 @@
 import { fireEvent, screen } from "@testing-library/react";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { callWith, renderChat, sessionWith } from "../test-session";
+import { callWith, renderChat, sessionWith } from "../thread/test-session";
 import { ToolCard } from ".";
 
 const row = () => screen.getByRole("button", { expanded: false });

@@ -9,13 +9,13 @@ import { useSkills } from "@/lib/skills";
 import { Button } from "@/ui/button";
 import { Input } from "@/ui/input";
 import { toast } from "@/ui/toast";
-import { Field } from "../dialog-form";
+import { Field } from "../parts/dialog-form";
 import { Group, Panel } from "../parts";
 import { agentKeys, change, choices, type Agent, type Changes } from "./api";
 import { Budget } from "./budget";
 import { OneOf, SomeOf } from "./choices";
 
-/** What an agent chooses of a run's settings; null leaves it to the chat or to the server. */
+/** An agent's choices among the settings of a run; null leaves one to the chat or to the server. */
 export function AgentForm({ agent, onSaved }: { agent: Agent; onSaved: () => Promise<unknown> }) {
   const t = useT("agents.form");
   const saved = useT("agents")("saved");

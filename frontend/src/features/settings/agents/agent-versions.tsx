@@ -6,7 +6,7 @@ import type { components } from "@/lib/api-types";
 import { Badge } from "@/ui/badge";
 import { EmptyState } from "@/ui/empty-state";
 import { toast } from "@/ui/toast";
-import { History, type Change } from "../history";
+import { History, type Change } from "../parts/history";
 import { Panel, Waiting } from "../parts";
 import { rollback } from "./api";
 

@@ -13,13 +13,13 @@ import { ConfirmDialog } from "@/ui/dialog";
 import { IconButton } from "@/ui/icon-button";
 import { Tabs, TabsContent, TabsList, TabsTrigger } from "@/ui/tabs";
 import { toast } from "@/ui/toast";
-import { ItemHead } from "../item";
+import { ItemHead } from "../parts/item";
 import { Note } from "../parts";
 import { AgentChats } from "./agent-chats";
 import { AgentForm } from "./agent-form";
 import { AgentVersions } from "./agent-versions";
 import { agentKeys, change, remove, versions, type Agent } from "./api";
-import { SavedText } from "./saved-text";
+import { SavedText } from "../parts/saved-text";
 import { useChatWith } from "./use-chat-with";
 
 export const MAX_SOUL = 20_000;

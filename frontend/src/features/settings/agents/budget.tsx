@@ -12,7 +12,7 @@ interface BudgetProps {
   onChange: (budget: Limit | null) => void;
 }
 
-/** What an agent may use up in a day; nothing is no limit of its own. */
+/** Daily budget of an agent; empty means no limit of its own. */
 export function Budget({ value, onChange }: BudgetProps) {
   const t = useT("agents.form");
   const set = (some: Partial<Limit>) => {

@@ -14,9 +14,9 @@ interface OneOfProps {
   hint?: string;
   /** null: left to others. */
   value: string | null;
-  /** What can be chosen, and how it is called. */
+  /** Values that can be chosen, and their labels. */
   options: readonly (readonly [string, string])[];
-  /** How it is called that nothing is chosen. */
+  /** Label of an empty choice. */
   unset: string;
   onChange: (value: string | null) => void;
 }
@@ -50,7 +50,7 @@ interface SomeOfProps {
   /** null: all, or left to others; empty: none. */
   value: readonly string[] | null;
   options: readonly { name: string; text?: string }[];
-  /** How null is called. */
+  /** Label of null. */
   all: string;
   onChange: (value: string[] | null) => void;
 }

@@ -8,7 +8,7 @@ import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { EmptyState } from "@/ui/empty-state";
 import { IconButton } from "@/ui/icon-button";
-import { ItemLink } from "../item";
+import { ItemLink } from "../parts/item";
 import { Group, Panel } from "../parts";
 import { NewAgentDialog, type How } from "./new-agent-dialog";
 import { useChatWith } from "./use-chat-with";

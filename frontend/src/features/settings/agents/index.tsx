@@ -1,23 +1,15 @@
 "use client";
 import { PowerOff } from "lucide-react";
 import { useState } from "react";
-import { LateTexts, useT } from "@/i18n";
+import { useT } from "@/i18n";
 import { useAgents } from "@/lib/agents";
 import { ErrorState } from "@/ui/error-state";
 import { Code, Note, Waiting } from "../parts";
-import { useItem } from "../use-item";
+import { useItem } from "../parts/use-item";
 import { AgentView } from "./agent-view";
 import { Gallery } from "./gallery";
 
 export default function AgentsSection() {
-  return (
-    <LateTexts of="agents" fallback={<Waiting error={null} retry={() => undefined} />}>
-      <Agents />
-    </LateTexts>
-  );
-}
-
-function Agents() {
   const t = useT("agents");
   const { data, error, refetch, off } = useAgents();
   const [name, open] = useItem();

@@ -7,7 +7,7 @@ import { keys } from "@/lib/keys";
 import { prepareChat } from "@/lib/prepare-chat";
 import { Dialog, DialogContent } from "@/ui/dialog";
 import { Input } from "@/ui/input";
-import { DialogForm, Field } from "../dialog-form";
+import { DialogForm, Field } from "../parts/dialog-form";
 import { agentId } from "./agent-id";
 import { create, isFree } from "./api";
 

@@ -3,7 +3,7 @@ import { useT } from "@/i18n";
 import { titleOf, useAgents } from "@/lib/agents";
 import { useModels } from "@/lib/models";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
-import { Field } from "../dialog-form";
+import { Field } from "../parts/dialog-form";
 
 /** No choice: the default. */
 export const DEFAULT = "-";
@@ -15,7 +15,7 @@ interface AnswersAsProps {
   setModel: (name: string) => void;
 }
 
-/** Who answers in this channel, and with which model. */
+/** Agent and model of this channel. */
 export function AnswersAs({ agent, setAgent, model, setModel }: AnswersAsProps) {
   const t = useT("channels");
   const agents = useAgents().data ?? [];

@@ -7,7 +7,7 @@ import { Button } from "@/ui/button";
 import { Dialog, DialogContent } from "@/ui/dialog";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
 import { toast } from "@/ui/toast";
-import { DialogForm, Field } from "../dialog-form";
+import { DialogForm, Field } from "../parts/dialog-form";
 import { AnswersAs, DEFAULT } from "./answers-as";
 import * as api from "./api";
 import { CredentialField } from "./credential-field";

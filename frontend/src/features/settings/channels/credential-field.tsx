@@ -1,7 +1,7 @@
 "use client";
 import { useT } from "@/i18n";
 import { Input } from "@/ui/input";
-import { Field } from "../dialog-form";
+import { Field } from "../parts/dialog-form";
 import type * as api from "./api";
 import { Labelled } from "./labelled";
 
@@ -9,7 +9,7 @@ interface CredentialFieldProps {
   field: api.Field;
   /** There is a bot already, with its secrets. */
   isKept: boolean;
-  /** What it has; nothing for secrets. */
+  /** Current value; empty for secrets. */
   kept: string;
   value: string | undefined;
   onChange: (value: string) => void;

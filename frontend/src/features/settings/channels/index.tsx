@@ -3,10 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { MessagesSquare, Plus } from "lucide-react";
 import { useState } from "react";
 import { useAccount } from "@/features/auth";
-import { LateTexts, useT } from "@/i18n";
+import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { EmptyState } from "@/ui/empty-state";
-import { Skeleton } from "@/ui/skeleton";
 import { Group, Panel, Waiting } from "../parts";
 import { Accounts } from "./accounts";
 import * as api from "./api";
@@ -18,14 +17,6 @@ const AGAIN = 10_000;
 const SOON = 1500;
 
 export default function ChannelsSection() {
-  return (
-    <LateTexts of="channels" fallback={<Skeleton className="h-40" />}>
-      <Channels />
-    </LateTexts>
-  );
-}
-
-function Channels() {
   const t = useT("channels");
   const isAdmin = useAccount().data?.system_role === "admin";
   const bots = useQuery({

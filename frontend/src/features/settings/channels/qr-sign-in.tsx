@@ -5,7 +5,7 @@ import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { Input } from "@/ui/input";
 import { Spinner } from "@/ui/spinner";
-import { Field } from "../dialog-form";
+import { Field } from "../parts/dialog-form";
 import * as api from "./api";
 
 /** Milliseconds between two questions about a code; the server holds each until something happens. */
@@ -13,7 +13,7 @@ const PAUSE = 1000;
 
 interface QrSignInProps {
   kind: string;
-  /** What the bot becomes once the code is confirmed. */
+  /** The bot to be made once the code is confirmed. */
   draft: api.QrDraft;
   onDone: (bot: api.Bot) => Promise<void>;
 }

@@ -2,7 +2,7 @@
 import { ExternalLink } from "lucide-react";
 import { useT } from "@/i18n";
 
-/** Where each platform makes bots. */
+/** Address of each platform's console. */
 const CONSOLES: Record<string, string> = {
   telegram: "https://t.me/BotFather",
   slack: "https://api.slack.com/apps",

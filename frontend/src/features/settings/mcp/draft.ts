@@ -10,7 +10,7 @@ export const ACCESS = ["none", "own", "client"] as const;
 /** `other`: as it stands in the file, which the form does not show. */
 export type Access = (typeof ACCESS)[number] | "other";
 
-/** What the form holds. */
+/** Content of the form. */
 export interface Draft {
   name: string;
   description: string;
@@ -99,7 +99,7 @@ function oauthOf(draft: Draft, before: OAuth | null | undefined): OAuth | null {
   };
 }
 
-/** Whether it can be sent. */
+/** True if it can be sent. */
 export function isReady(draft: Draft): boolean {
   if (!isName(draft.name.trim())) return false;
   if (draft.type === "stdio") return draft.command.trim() !== "";

@@ -1,4 +1,4 @@
-/** What stands for a secret that the server keeps. */
+/** Placeholder of a secret that the server keeps. */
 export const MARK = "********";
 
 export type Policy = "allow" | "ask" | "deny";
@@ -31,7 +31,7 @@ export interface Entry {
   [more: string]: unknown;
 }
 
-/** Why a text holds no servers. `name`: of the one it is about; `detail`: in the parser's words. */
+/** Reason for which a text holds no servers. `name`: the server concerned; `detail`: the parser's message. */
 export interface Problem {
   code: "notJson" | "noServers" | "nameless" | "notAnEntry" | "noWay" | "badName";
   name?: string;
@@ -75,8 +75,8 @@ export function parseServers(text: string): { servers: Record<string, Entry> } |
 }
 
 /**
- * As we write it: others name the address, the type and the switch differently, or leave the type out. Nobody is trusted because a
- * text says so: that is the form's switch, beside the sentence of what it means.
+ * Our form of an entry: others name the address, the type and the switch differently, or omit the type. A text
+ * never makes a server trusted: that is the form's switch, beside its explanation.
  */
 function asOurs({
   serverUrl,
@@ -126,7 +126,7 @@ export function withTool(
 
 export const isProgram = (entry: Entry) => (entry.type ?? "stdio") === "stdio";
 
-/** What the program of an entry reaches: its network, and whether nothing keeps it from the machine. */
+/** Reach of an entry's program: its network, and whether it runs without a sandbox. */
 export function reachOf(entry: Entry) {
   const { network } = entry;
   return {

@@ -1,8 +1,8 @@
 import { render, screen } from "@testing-library/react";
 import { beforeEach, expect, it } from "vitest";
 import { IntlProvider } from "use-intl";
-import { mcp } from "@/i18n/messages/zh/mcp";
 import { useFailure } from "./failure";
+import { mcp } from "./zh";
 
 function Shown(props: Parameters<ReturnType<typeof useFailure>>[0]) {
   return <p>{useFailure()(props)}</p>;

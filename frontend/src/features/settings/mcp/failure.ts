@@ -3,7 +3,7 @@ import { useLocale, useWords } from "@/i18n";
 import { worded } from "@/i18n/worded";
 import type { Server } from "./api";
 
-/** Why a server does not work: in words of the page where the sentence is DeerFlow's, else as its author wrote it. */
+/** Reason for a server's failure: in words of the page if the sentence is DeerFlow's, else as its author wrote it. */
 export function useFailure() {
   const [locale] = useLocale();
   const words = useWords().mcp.failure;

@@ -3,10 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Cable, Plus } from "lucide-react";
 import { useState } from "react";
 import { useAccount } from "@/features/auth";
-import { LateTexts, useT } from "@/i18n";
+import { useT } from "@/i18n";
 import { Button } from "@/ui/button";
 import { EmptyState } from "@/ui/empty-state";
-import { Skeleton } from "@/ui/skeleton";
 import { Group, Panel, Waiting } from "../parts";
 import * as api from "./api";
 import { ServerCard } from "./server-card";
@@ -17,14 +16,6 @@ const AGAIN = 10_000;
 const SOON = 1500;
 
 export default function McpSection() {
-  return (
-    <LateTexts of="mcp" fallback={<Skeleton className="h-40" />}>
-      <Servers />
-    </LateTexts>
-  );
-}
-
-function Servers() {
   const t = useT("mcp");
   const isAdmin = useAccount().data?.system_role === "admin";
   const { data, error, refetch } = useQuery({

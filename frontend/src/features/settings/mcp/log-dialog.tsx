@@ -55,7 +55,7 @@ function Lines({ name }: { name: string }) {
   );
 }
 
-/** What a program wrote, its end in view. */
+/** Output of a program, scrolled to its end. */
 export function LogText({ label, lines }: { label: string; lines: string[] }) {
   const t = useT("mcp");
   const text = lines.join("\n");

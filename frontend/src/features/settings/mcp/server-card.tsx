@@ -91,7 +91,7 @@ function State({ server, isOn }: { server: Server; isOn: boolean }) {
   return <Badge variant="secondary">{t(state === "off" && !isOn ? "off" : "starting")}</Badge>;
 }
 
-/** Where it is, or what its program may reach. */
+/** Address of a server, or the reach of its program. */
 function Reach({ entry }: { entry: Entry }) {
   const t = useT("mcp");
   if (!isProgram(entry))

@@ -5,7 +5,7 @@ import { Dialog, DialogContent } from "@/ui/dialog";
 import { SegmentedControl } from "@/ui/segmented";
 import { Textarea } from "@/ui/textarea";
 import { toast } from "@/ui/toast";
-import { DialogForm, Field } from "../dialog-form";
+import { DialogForm, Field } from "../parts/dialog-form";
 import { Code } from "../parts";
 import { useChange, type Entries } from "./api";
 import { draftOf, entryOf, isReady, type Draft } from "./draft";
@@ -59,7 +59,7 @@ function ServerEditor({ name, entries, onClose }: Omit<ServerDialogProps, "name"
   const problem = checked && "problem" in checked ? checked.problem : null;
   const [only, ...others] = Object.entries(servers ?? {});
 
-  /** What was written so far goes along. */
+  /** Carries over the text written so far. */
   const switchTo = (next: "form" | "json") => {
     if (next === "json" && how === "form" && isReady(draft))
       setText(toText(draft.name, entryOf(draft, before)));

@@ -4,7 +4,7 @@ import { Input } from "@/ui/input";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
 import { Switch } from "@/ui/switch";
 import { Textarea } from "@/ui/textarea";
-import { Field } from "../dialog-form";
+import { Field } from "../parts/dialog-form";
 import { ACCESS, type Access, type Draft } from "./draft";
 import { Pairs } from "./pairs";
 
@@ -174,7 +174,7 @@ function Address({ draft, set }: PartProps) {
   );
 }
 
-/** What the provider gave for signing in. */
+/** Sign-in data from the provider. */
 function Client({ draft, set }: PartProps) {
   const t = useT("mcp");
   const needed = draft.access === "client";

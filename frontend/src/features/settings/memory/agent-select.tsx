@@ -6,7 +6,7 @@ import { Panel, Row } from "../parts";
 
 const LEAD = "-";
 
-/** Whose memory it is: agents of one's own remember apart from the others. */
+/** Choice of the agent whose memory is shown: own agents each have a memory of their own. */
 export function AgentSelect({
   agent,
   onAgent,
@@ -14,7 +14,7 @@ export function AgentSelect({
   agent: string | null;
   onAgent: (agent: string | null) => void;
 }) {
-  const t = useT("settings.memory");
+  const t = useT("memory");
   const agents = useAgents().data ?? [];
   if (agents.length === 0) return null;
   return (

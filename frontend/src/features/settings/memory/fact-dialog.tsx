@@ -4,7 +4,7 @@ import { useT } from "@/i18n";
 import { Dialog, DialogContent } from "@/ui/dialog";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
 import { Textarea } from "@/ui/textarea";
-import { DialogForm, Field } from "../dialog-form";
+import { DialogForm, Field } from "../parts/dialog-form";
 import type { Fact } from "./api";
 import { CATEGORIES, isKnown, levelOf, type Level } from "./facts";
 
@@ -14,7 +14,7 @@ interface FactDialogProps {
   /** "new", or the one that is changed; null: closed. */
   fact: Fact | "new" | null;
   onClose: () => void;
-  /** What it throws is shown. */
+  /** Errors that it throws are shown. */
   onSave: (written: Written) => Promise<unknown>;
 }
 
@@ -29,11 +29,11 @@ export function FactDialog({ fact, onClose, onSave }: FactDialogProps) {
 }
 
 const MAX_CHARS = 2000;
-/** What each level stands for when it is chosen. */
+/** Confidence of each level. */
 const CONFIDENCE: Record<Level, number> = { veryHigh: 0.95, high: 0.75, normal: 0.5 };
 
 function FactForm({ fact, onSave }: { fact: Fact | null; onSave: FactDialogProps["onSave"] }) {
-  const t = useT("settings.memory");
+  const t = useT("memory");
   const [content, setContent] = useState(fact?.content ?? "");
   const [category, setCategory] = useState(fact?.category ?? "preference");
   const before = fact && levelOf(fact.confidence);

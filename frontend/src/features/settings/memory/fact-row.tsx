@@ -21,7 +21,7 @@ interface FactRowProps {
 }
 
 export function FactRow({ fact, onConfirm, onEdit, onUndo, onForget }: FactRowProps) {
-  const t = useT("settings.memory");
+  const t = useT("memory");
   const [locale] = useLocale();
   const thread = threadOf(fact);
   const when = formatRelativeTime(fact.createdAt, locale);

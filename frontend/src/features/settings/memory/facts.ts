@@ -45,7 +45,7 @@ const SUMMARIES = [
   ["history", "longTermBackground"],
 ] as const;
 
-/** What is written about the person as a whole, where something is. */
+/** Summaries about the person, without empty ones. */
 export const summariesOf = (memory: Memory) =>
   SUMMARIES.map(([part, name]) => ({
     name,

@@ -26,7 +26,7 @@ import { grouped, isKnown, summariesOf } from "./facts";
 import { AgentSelect } from "./agent-select";
 
 export default function MemorySection() {
-  const t = useT("settings.memory");
+  const t = useT("memory");
   const asked = useSearchParams().get("agent");
   const [agent, setAgent] = useState(asked);
   const { data: on } = useQuery({ queryKey: keys.memoryOn, queryFn: api.isRemembering });
@@ -44,7 +44,7 @@ export default function MemorySection() {
 }
 
 function MemoryOf({ agent }: { agent: string | null }) {
-  const t = useT("settings.memory");
+  const t = useT("memory");
   const queries = useQueryClient();
   const { data, error, refetch } = useQuery({
     queryKey: keys.memory(agent),
@@ -206,9 +206,9 @@ function MemoryOf({ agent }: { agent: string | null }) {
   );
 }
 
-/** What is told of the person as a whole; it is written anew from time to time, so it is only read here. */
+/** Summaries about the person; the server rewrites them from time to time, so they are read-only here. */
 function Summaries({ memory }: { memory: api.Memory }) {
-  const t = useT("settings.memory");
+  const t = useT("memory");
   const summaries = summariesOf(memory);
   if (summaries.length === 0) return null;
   return (

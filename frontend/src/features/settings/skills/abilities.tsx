@@ -17,7 +17,7 @@ interface AbilitiesProps {
 
 const PROGRAM = /^scripts\/|\.(?:sh|bash|py|js|mjs|ts|rb|pl|ps1|php)$/i;
 
-/** What a skill may do, as far as can be seen. */
+/** Abilities of a skill, as far as they can be seen. */
 export function Abilities({ skill, folder, onFiles, onSecrets }: AbilitiesProps) {
   const t = useT("skills.abilities");
   const scripts = folder?.files.filter(({ path }) => PROGRAM.test(path)).length ?? 0;

@@ -33,7 +33,7 @@ export const fileText = async (name: string, path: string) =>
   (await http.get<Schemas["FileText"]>(pathOf(name, filePath(path)))).content;
 export const setEnabled = (name: string, enabled: boolean) => http.put<Skill>(pathOf(name), { enabled });
 
-/** What is installed stays off until the person has looked at it. */
+/** An installed skill stays off until the person has looked at it. */
 export const installArchive = async (archive: File): Promise<Installed> => {
   const headers = { "Content-Type": "application/zip" };
   const sent = { body: archive, headers, query: { enable: false } };

@@ -8,7 +8,7 @@ import { Switch } from "@/ui/switch";
 import { toast } from "@/ui/toast";
 import { setEnabled } from "./api";
 
-/** Whether a person's agents may use a skill; shows what was chosen while the server is asked. */
+/** Switch that lets a person's agents use a skill; shows the new state during the request. */
 export function EnabledSwitch({ skill, id }: { skill: Skill; id?: string }) {
   const t = useT("skills");
   const change = useSwitchSkill();

@@ -4,7 +4,7 @@ import { useT } from "@/i18n";
 import { Note } from "../parts";
 import type { Finding } from "./api";
 
-/** What a scan noticed, in words; nothing if it noticed nothing. */
+/** Findings of a scan, in words; renders nothing if there are none. */
 export function Findings({ findings }: { findings: readonly Finding[] }) {
   const t = useT("skills.findings");
   if (findings.length === 0) return null;

@@ -6,7 +6,7 @@ import { aboutSkill, useSkills, type Skill } from "@/lib/skills";
 import { Button } from "@/ui/button";
 import { DropdownMenu, DropdownMenuContent, DropdownMenuItem, DropdownMenuTrigger } from "@/ui/dropdown-menu";
 import { EmptyState } from "@/ui/empty-state";
-import { ItemLink } from "../item";
+import { ItemLink } from "../parts/item";
 import { Group, Panel, SearchField, Waiting } from "../parts";
 import type { Installed } from "./api";
 import { EnabledSwitch } from "./enabled-switch";

@@ -1,24 +1,14 @@
 "use client";
 import { useState } from "react";
-import { LateTexts } from "@/i18n";
-import { Waiting } from "../parts";
-import { useItem } from "../use-item";
+import { useItem } from "../parts/use-item";
 import type { Installed } from "./api";
 import { Gallery } from "./gallery";
 import { SkillView } from "./skill-view";
 
 export default function SkillsSection() {
-  return (
-    <LateTexts of="skills" fallback={<Waiting error={null} retry={() => undefined} rows={6} />}>
-      <Skills />
-    </LateTexts>
-  );
-}
-
-function Skills() {
   const [name, open] = useItem();
   const [last, setLast] = useState<string | null>(null);
-  /** What was installed just now, and is to be looked at. */
+  /** A skill that was just installed and needs a look. */
   const [installed, setInstalled] = useState<Installed | null>(null);
   const [isNew, setIsNew] = useState(false);
   const show = (next: string) => {

@@ -8,7 +8,7 @@ import { Button } from "@/ui/button";
 import { Dialog, DialogContent, DialogDescription, DialogHeader, DialogTitle } from "@/ui/dialog";
 import { Input } from "@/ui/input";
 import { Spinner } from "@/ui/spinner";
-import { Field } from "../dialog-form";
+import { Field } from "../parts/dialog-form";
 import { installArchive, installFrom, type Installed } from "./api";
 
 interface InstallDialogProps {

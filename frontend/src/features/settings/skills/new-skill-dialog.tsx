@@ -6,7 +6,7 @@ import { keys } from "@/lib/keys";
 import { Dialog, DialogContent } from "@/ui/dialog";
 import { Input } from "@/ui/input";
 import { Textarea } from "@/ui/textarea";
-import { DialogForm, Field } from "../dialog-form";
+import { DialogForm, Field } from "../parts/dialog-form";
 import { create } from "./api";
 
 interface NewSkillDialogProps {

@@ -45,7 +45,7 @@ export function ReviewBar({ installed, onSwitchOn, onRemove }: ReviewBarProps) {
   );
 }
 
-/** What a model says of a skill, or of a change. */
+/** A model's opinion of a skill, or of a change. */
 export function Opinion({ review }: { review: Review }) {
   const t = useT("skills.review");
   return (

@@ -10,7 +10,7 @@ import { toast } from "@/ui/toast";
 import { Panel, Waiting } from "../parts";
 import { confirmSecrets, secrets, setSecret, skillKeys, type SkillText } from "./api";
 
-/** What the scripts of a skill need; what was given is never shown again. */
+/** Keys that the scripts of a skill need; stored values are never shown again. */
 export function Secrets({ skill }: { skill: SkillText }) {
   const { name } = skill;
   const t = useT("skills.secrets");

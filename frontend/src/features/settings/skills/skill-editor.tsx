@@ -7,7 +7,7 @@ import { keys } from "@/lib/keys";
 import { Button } from "@/ui/button";
 import { toast } from "@/ui/toast";
 import { useTextDraft } from "@/lib/text-draft";
-import { TextEditor } from "../text-editor";
+import { TextEditor } from "../parts/text-editor";
 import { write as store, type SkillText } from "./api";
 import { bodyOf } from "./skill-files";
 

@@ -22,7 +22,7 @@ export function SkillMarkdown({ text }: { text: string }) {
   );
 }
 
-/** What lies in a skill's folder; each file opens where it stands. */
+/** Files of a skill's folder; each opens in place. */
 export function SkillFileList({ name, folder }: { name: string; folder: UseQueryResult<SkillFiles> }) {
   const t = useT("skills");
   if (!folder.data) return <Waiting error={folder.error} retry={() => void folder.refetch()} />;

@@ -3,11 +3,11 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useT } from "@/i18n";
 import { keys } from "@/lib/keys";
 import { toast } from "@/ui/toast";
-import { History, type Change } from "../history";
+import { History, type Change } from "../parts/history";
 import { Waiting } from "../parts";
 import { history, rollback, skillKeys, type SkillChange } from "./api";
 
-/** What was done to a skill of one's own, and the way back to what it was before. */
+/** Changes of an own skill, each with a way back to the state before it. */
 export function SkillHistory({ name }: { name: string }) {
   const t = useT("skills");
   const queries = useQueryClient();
@@ -37,7 +37,7 @@ export function SkillHistory({ name }: { name: string }) {
   return <History changes={changes.reverse()} />;
 }
 
-/** What happened to the file, by whoever it was done. */
+/** Kind of a change to the file. */
 function actionOf({ action, prev_content, new_content }: SkillChange) {
   if (action === "install" || action === "rollback") return action;
   if (new_content === null) return "removed";

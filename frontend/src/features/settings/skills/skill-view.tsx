@@ -15,7 +15,7 @@ import { IconButton } from "@/ui/icon-button";
 import { Label } from "@/ui/label";
 import { Tabs, TabsContent, TabsList, TabsTrigger } from "@/ui/tabs";
 import { toast } from "@/ui/toast";
-import { ItemHead } from "../item";
+import { ItemHead } from "../parts/item";
 import { Waiting } from "../parts";
 import { Abilities } from "./abilities";
 import { files, remove, skill, skillKeys, type Installed } from "./api";

@@ -16,7 +16,7 @@ import { acceptSuggestion, dropSuggestion, skillKeys, suggestions, type Suggesti
 import { Findings } from "./findings";
 import { Opinion } from "./review-bar";
 
-/** What agents would change in one's skills; nothing of it counts before it is accepted. */
+/** Changes of own skills that agents suggest; none takes effect before it is accepted. */
 export function Suggestions() {
   const t = useT("skills.suggestions");
   const { data, error, refetch } = useQuery({ queryKey: skillKeys.suggestions, queryFn: suggestions });

@@ -8,9 +8,9 @@ interface FiguresTableProps {
   cost: (figures: Figures) => string;
 }
 
-/** Whole numbers, for whoever wants to know exactly. Narrow screens leave out what the others say. */
+/** Exact whole numbers. Narrow screens leave out columns that the others cover. */
 export function FiguresTable({ report, nameOf, cost }: FiguresTableProps) {
-  const t = useT("settings.usage");
+  const t = useT("usage");
   const [locale] = useLocale();
   const count = (value: number) => new Intl.NumberFormat(locale).format(value);
   const line = (row: Figures) => (

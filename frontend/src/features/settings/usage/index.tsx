@@ -11,7 +11,7 @@ import { Button } from "@/ui/button";
 import { EmptyState } from "@/ui/empty-state";
 import { SegmentedControl } from "@/ui/segmented";
 import { Select, SelectContent, SelectItem, SelectTrigger, SelectValue } from "@/ui/select";
-import { users } from "../api";
+import { users } from "../users/api";
 import { Group, Note, Panel, Waiting } from "../parts";
 import { Chart } from "./chart";
 import { FiguresTable } from "./figures-table";
@@ -28,9 +28,9 @@ import {
   type Whose,
 } from "./report";
 
-/** What models used and what it cost: one's own figures, and for administrators those of others. */
+/** Usage of models and its cost: own figures, and for administrators those of others. */
 export default function UsageSection() {
-  const t = useT("settings.usage");
+  const t = useT("usage");
   const isAdmin = useAccount().data?.system_role === "admin";
   const [days, setDays] = useState<Range>(30);
   const [whose, setWhose] = useState<Whose>("me");
@@ -75,7 +75,7 @@ interface UsageOfProps {
 }
 
 function UsageOf({ days, whose, people }: UsageOfProps) {
-  const t = useT("settings.usage");
+  const t = useT("usage");
   const [locale] = useLocale();
   const [measure, setMeasure] = useState<"money" | "tokens" | null>(null);
   const [chosen, setBy] = useState<By>("day");

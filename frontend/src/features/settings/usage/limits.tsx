@@ -11,9 +11,9 @@ interface LimitsProps {
   tokens: (count: number) => string;
 }
 
-/** What the configuration allows, and how much of it is used today. Nothing where there is no limit. */
+/** Limits of the configuration, and today's share of each. Renders nothing without limits. */
 export function Limits({ money, tokens }: LimitsProps) {
-  const t = useT("settings.usage");
+  const t = useT("usage");
   const { data } = useQuery({ queryKey: keys.limits, queryFn: limits });
   if (!data?.length) return null;
   return (
@@ -40,7 +40,7 @@ function LimitRow({
   limit: Limit;
   format: (value: number) => string;
 }) {
-  const t = useT("settings.usage");
+  const t = useT("usage");
   const part = used === null ? 0 : Math.min(1, used / limit);
   const tone = part < 0.75 ? "bg-primary" : part < 1 ? "bg-warning" : "bg-destructive";
   const name = t(`scope.${scope}`);

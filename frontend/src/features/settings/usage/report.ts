@@ -6,7 +6,7 @@ export type Report = Schemas["UsageReport"];
 export type Figures = Schemas["Figures"];
 export type Limit = Schemas["Limit"];
 export type By = Report["by"];
-/** Whose figures: one's own, everyone's, or those of the person with this id. */
+/** Owner of the figures: oneself, everyone, or the person with this id. */
 export type Whose = "me" | "everyone" | (string & {});
 
 export const RANGES = [7, 30, 90, 365] as const;

@@ -26,6 +26,7 @@ export const composer = {
   attached: "Attached files",
   dropTitle: "Drop files or folders here",
   dropText: "Up to {files} files, {size} each",
+  skill: "Skills",
   removeFile: "Remove {name}",
   retryFile: "Retry {name}",
   uploading: "Uploading {name}",

@@ -26,7 +26,7 @@ export const palette = {
   attach: "Attach files",
   docs: "Documentation",
   temporary: "Temporary chat",
-  /** What people type who call it by another name. */
+  /** Other names that people type. */
   words: {
     new: "start conversation",
     attach: "upload file document image add",
@@ -38,19 +38,7 @@ export const palette = {
     theme: "theme appearance color mode",
     docs: "docs documentation manual guide help",
     signOut: "sign out log out logout",
-    account: "profile password email sign in",
-    appearance: "theme language color font voice dictation microphone read aloud",
-    approvals: "permissions allow",
-    instructions: "custom personalization about me profile",
-    memory: "remember personalization",
-    models: "api key connect provider web search llm",
-    skills: "slash commands plugins",
     temporary: "incognito private",
-    tokens: "api key access token",
-    usage: "cost billing spending money",
-    channels: "slack telegram feishu lark discord email wechat dingtalk",
-    users: "people members invite team accounts",
-    mcp: "connect tools servers connectors integrations",
   },
   help: "Keyboard shortcuts",
   theme: { light: "Light theme", dark: "Dark theme", system: "Match system theme" },

@@ -12,6 +12,7 @@ export const threads = {
   collapse: "Hide sidebar",
   expand: "Show sidebar",
   pinned: "Pinned",
+  links: { agents: "Agents", skills: "Skills" },
   periods: { today: "Today", yesterday: "Yesterday", week: "Last 7 days", older: "Older" },
   empty: "No chats yet",
   emptyText: "Your chats will appear here.",

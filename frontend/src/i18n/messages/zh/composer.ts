@@ -26,6 +26,7 @@ export const composer: typeof en.composer = {
   attached: "本条消息的文件",
   dropTitle: "松开即可添加文件或文件夹",
   dropText: "最多 {files} 个文件，每个不超过 {size}",
+  skill: "技能",
   removeFile: "移除 {name}",
   retryFile: "重新上传 {name}",
   uploading: "正在上传 {name}",

@@ -6,7 +6,6 @@ import { common } from "./common";
 import { composer } from "./composer";
 import { markdown } from "./markdown";
 import { palette } from "./palette";
-import { sections } from "./sections";
 import { threads } from "./threads";
 
 export const zh: typeof english.en = {
@@ -17,6 +16,5 @@ export const zh: typeof english.en = {
   composer,
   markdown,
   palette,
-  sections,
   threads,
 };

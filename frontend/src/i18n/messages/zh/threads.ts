@@ -14,6 +14,7 @@ export const threads: typeof en.threads = {
   collapse: "隐藏侧边栏",
   expand: "显示侧边栏",
   pinned: "已置顶",
+  links: { agents: "智能体", skills: "技能" },
   periods: { today: "今天", yesterday: "昨天", week: "最近 7 天", older: "更早" },
   empty: "还没有对话",
   emptyText: "你开始的对话会保存在这里。",

@@ -1,0 +1,25 @@
+import type { about as english } from "./en";
+
+export const about: typeof english = {
+  licenceText: "MIT：可自由使用、修改和分发。",
+  help: "帮助",
+  changes: "更新内容",
+  back: "关于",
+  apiDocs: "API 参考",
+  environment: "运行环境",
+  python: "Python",
+  platform: "平台",
+  database: "数据库",
+  authentication: "登录方式",
+  accounts: "使用账号",
+  open: "无需登录",
+  registration: "注册",
+  registrationOpen: "对所有人开放",
+  registrationClosed: "仅限邀请",
+  dataDir: "数据目录",
+  configFile: "配置文件",
+  noConfigFile: "无：使用默认设置，自动发现模型",
+  configProblem: "最新的配置无法使用，当前沿用上一份有效配置。",
+  copy: "复制环境信息",
+  database_kind: { sqlite: "SQLite", postgres: "PostgreSQL", memory: "内存：重启后丢失" },
+};

@@ -1,0 +1,56 @@
+export const users = {
+  invite: "Add a person",
+  you: "you",
+  since: "since {date}",
+  seen: "last seen {when}",
+  suspended: "Suspended",
+  suspend: "Suspend",
+  resume: "Let in again",
+  suspendTitle: "Suspend {email}?",
+  suspendText:
+    "They’re signed out everywhere, their tokens and running tasks end, and their schedules pause. Chats and files stay.",
+  suspendedToast: "{email} is suspended",
+  resumedToast: "{email} can sign in again",
+  pending: "hasn’t set a password yet",
+  more: "Actions for {email}",
+  makeAdmin: "Make administrator",
+  makeUser: "Make member",
+  resetPassword: "Reset password",
+  delete: "Delete account",
+  addTitle: "Add a person",
+  addText: "They get a random password. Send it to them; they’ll change it when they sign in.",
+  add: "Add",
+  passwordTitle: "{email} can sign in now",
+  passwordText: "Send them this message over a private channel. You won’t see the password again.",
+  message: "Message",
+  messageText:
+    "You can sign in to DeerFlow now.\n\nOpen: {address}\nEmail: {email}\nPassword: {password}\n\nYou’ll choose your own password when you sign in.",
+  copyMessage: "Copy message",
+  done: "Done",
+  resetTitle: "Reset the password of {email}?",
+  resetText: "They’ll be signed out everywhere and get a new random password.",
+  deleteTitle: "Delete the account of {email}?",
+  deleteText: "Their sessions and tokens stop working at once. Chats and files stay on the server.",
+  deleted: "Account deleted",
+  everyone: "For everyone",
+  registration: "Open registration",
+  registrationText: "Anyone who can reach this server can create an account.",
+  defaultModel: "Model for new chats",
+  defaultMode: "Mode for new chats",
+  defaultText: "Until someone picks their own.",
+  unset: "Not set",
+  notice: "Notice",
+  noticeText: "Shown to everyone at the top of the page. Leave it empty to remove it.",
+  noticePlaceholder: "Maintenance tonight from 10 pm",
+  save: "Save",
+  saved: "Saved",
+  roleChanged: "{email} is now {role, select, admin {an administrator} other {a member}}",
+  demoteTitle: "Remove your own administrator rights?",
+  demoteText: "You won’t be able to manage people. Another administrator can restore them.",
+};
+
+declare module "@/i18n" {
+  interface Messages {
+    users: typeof users;
+  }
+}

@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage
 from deerflow.config import ConfigSource, Paths
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.runtime import Runtime
+from deerflow.storage.list_page import ListPage
 
 Import = Callable[..., dict[str, Any]]
 
@@ -34,7 +35,7 @@ def threads_of(principal: Principal = LOCAL_PRINCIPAL) -> dict[str, tuple[Any, l
     """The person's threads by title, each with its row and messages."""
 
     async def work(runtime: Runtime) -> Any:
-        found, _ = await runtime.threads.repository.search(principal, limit=1000)
+        found, _ = await runtime.threads.repository.search(principal, page=ListPage(1000))
         states = [await runtime.threads.states.snapshot(each.thread_id) for each in found]
         assert not any(state.next or state.tasks for state in states), "no thread waits for a step"
         return {each.title: (each, state.values["messages"]) for each, state in zip(found, states, strict=True)}

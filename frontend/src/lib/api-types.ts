@@ -227,7 +227,10 @@ export interface components {
              */
             size: number;
         };
-        /** Assistant */
+        /**
+         * Assistant
+         * @description An assistant as one of its versions has it, and as clients see it; ``updated_at`` is when that became the latest.
+         */
         Assistant: {
             /** Assistant Id */
             assistant_id: string;
@@ -515,32 +518,6 @@ export interface components {
             model?: string | null;
             /** Is On */
             is_on?: boolean | null;
-        };
-        /** Branch */
-        Branch: {
-            /** Thread Id */
-            thread_id: string;
-            /** Parent Thread Id */
-            parent_thread_id: string;
-            /**
-             * Parent Checkpoint Id
-             * @description Where the new thread goes on.
-             */
-            parent_checkpoint_id: string;
-            /** Branched From Message Id */
-            branched_from_message_id: string;
-            /**
-             * Workspace Clone Mode
-             * @description Files are copied, as they are now.
-             * @constant
-             */
-            workspace_clone_mode: "copy";
-            /**
-             * History Seed Mode
-             * @description Former states are there, too.
-             * @constant
-             */
-            history_seed_mode: "checkpoint";
         };
         /** BranchRequest */
         BranchRequest: {
@@ -884,6 +861,30 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * Check
+         * @description ``answer`` is the beginning of its answer, or what was found first; ``problem`` states what went wrong and what to do, without host paths.
+         */
+        Check: {
+            /** Ok */
+            ok: boolean;
+            /** Latency Ms */
+            latency_ms: number;
+            /**
+             * Answer
+             * @description The beginning of what it said.
+             */
+            answer: string | null;
+            /**
+             * Problem
+             * @description What went wrong, and what to do.
+             */
+            problem: string | null;
+            /** @description Why a call of the model failed. */
+            kind?: components["schemas"]["ErrorKind"] | null;
+            /** @description Set while runs do not call it, but its fallbacks. */
+            rest?: components["schemas"]["Rest"] | null;
+        };
+        /**
          * CheckReceipt
          * @description An acceptance check of the run's request, and how it ended.
          */
@@ -1186,53 +1187,6 @@ export interface components {
              */
             password: string | null;
         };
-        /** Cron */
-        Cron: {
-            /** Cron Id */
-            cron_id: string;
-            /** Assistant Id */
-            assistant_id: string;
-            /** Thread Id */
-            thread_id: string | null;
-            /**
-             * Schedule
-             * @example 0 9 * * MON-FRI
-             */
-            schedule: string;
-            /**
-             * Timezone
-             * @description null: UTC.
-             */
-            timezone: string | null;
-            /** End Time */
-            end_time: string | null;
-            /** Enabled */
-            enabled: boolean;
-            /** On Run Completed */
-            on_run_completed: string;
-            /**
-             * Payload
-             * @description The body of the runs that it starts.
-             */
-            payload: {
-                [key: string]: unknown;
-            };
-            /** Metadata */
-            metadata: {
-                [key: string]: unknown;
-            };
-            /**
-             * Next Run Date
-             * @description null: it starts no more runs.
-             */
-            next_run_date: string | null;
-            /** User Id */
-            user_id: string;
-            /** Created At */
-            created_at: string;
-            /** Updated At */
-            updated_at: string;
-        };
         /**
          * CronChanges
          * @description What is given is changed, the rest stays.
@@ -1454,6 +1408,53 @@ export interface components {
              */
             select?: ("cron_id" | "assistant_id" | "thread_id" | "end_time" | "schedule" | "timezone" | "created_at" | "updated_at" | "user_id" | "payload" | "next_run_date" | "metadata" | "on_run_completed" | "enabled")[] | null;
         };
+        /** CronView */
+        CronView: {
+            /** Cron Id */
+            cron_id: string;
+            /** Assistant Id */
+            assistant_id: string;
+            /** Thread Id */
+            thread_id: string | null;
+            /**
+             * Schedule
+             * @example 0 9 * * MON-FRI
+             */
+            schedule: string;
+            /**
+             * Timezone
+             * @description null: UTC.
+             */
+            timezone: string | null;
+            /** End Time */
+            end_time: string | null;
+            /** Enabled */
+            enabled: boolean;
+            /** On Run Completed */
+            on_run_completed: string;
+            /**
+             * Payload
+             * @description The body of the runs that it starts.
+             */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Next Run Date
+             * @description null: it starts no more runs.
+             */
+            next_run_date: string | null;
+            /** User Id */
+            user_id: string;
+            /** Created At */
+            created_at: string;
+            /** Updated At */
+            updated_at: string;
+        };
         /** DeleteItem */
         DeleteItem: {
             /**
@@ -1466,6 +1467,18 @@ export interface components {
             namespace: string[];
             /** Key */
             key: string;
+        };
+        /** Deleted */
+        Deleted: {
+            /** Success */
+            success: boolean;
+        };
+        /** DeletedUpload */
+        DeletedUpload: {
+            /** Success */
+            success: boolean;
+            /** Message */
+            message: string;
         };
         /** EditRequest */
         EditRequest: {
@@ -1499,14 +1512,14 @@ export interface components {
         /** Entries */
         Entries: {
             /** Data */
-            data: components["schemas"]["Entry"][];
+            data: components["schemas"]["MessageEntry"][];
             /** Has More */
             has_more: boolean;
         };
         /** EntriesPage */
         EntriesPage: {
             /** Data */
-            data: components["schemas"]["Entry"][];
+            data: components["schemas"]["MessageEntry"][];
             /** Has More */
             has_more: boolean;
             /**
@@ -1514,44 +1527,6 @@ export interface components {
              * @description `before_seq` of the page before this one; null: this is the first.
              */
             next_before_seq: number | null;
-        };
-        /** Entry */
-        Entry: {
-            /** Thread Id */
-            thread_id: string;
-            /** Run Id */
-            run_id: string | null;
-            /**
-             * Event Type
-             * @example llm.human.input
-             * @example llm.ai.response
-             * @example llm.tool.result
-             */
-            event_type: string;
-            /**
-             * Category
-             * @constant
-             */
-            category: "message";
-            /**
-             * Content
-             * @description The message.
-             */
-            content: {
-                [key: string]: unknown;
-            };
-            /** Metadata */
-            metadata: {
-                [key: string]: unknown;
-            };
-            /**
-             * Seq
-             * @description Its place in the thread, from 1.
-             */
-            seq: number;
-            /** Created At */
-            created_at: string | null;
-            feedback: components["schemas"]["deerflow_app__gateway__routes__messages__Feedback"] | null;
         };
         /**
          * ErrorBody
@@ -1594,8 +1569,11 @@ export interface components {
          * @enum {string}
          */
         ErrorKind: "transient" | "busy" | "network" | "circuit_open" | "quota" | "auth" | "model_not_found" | "context_length" | "too_large" | "content_filter" | "empty_answer" | "broken_off" | "generic";
-        /** Event */
-        Event: {
+        /**
+         * EventEntry
+         * @description An event of a run. ``event_type``: one of LangGraph's stream modes, or metadata, error, end.
+         */
+        EventEntry: {
             /** Seq */
             seq: number;
             /** Run Id */
@@ -1636,10 +1614,10 @@ export interface components {
             since: number;
         };
         /**
-         * Fact
+         * FactView
          * @description ``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: the fact is not confirmed, and where its text came from.
          */
-        Fact: {
+        FactView: {
             /** Id */
             id: string;
             /** Content */
@@ -1694,6 +1672,25 @@ export interface components {
             browser_control: components["schemas"]["Feature"];
             mcp_tasks: components["schemas"]["Feature"];
             transcription: components["schemas"]["Feature"];
+        };
+        /** Feedback */
+        Feedback: {
+            /** Feedback Id */
+            feedback_id: string;
+            /** Run Id */
+            run_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /** User Id */
+            user_id: string;
+            /** Message Id */
+            message_id: string | null;
+            /** Rating */
+            rating: number;
+            /** Comment */
+            comment: string | null;
+            /** Created At */
+            created_at: string;
         };
         /** FeedbackStats */
         FeedbackStats: {
@@ -1840,11 +1837,6 @@ export interface components {
              */
             crons: boolean;
         };
-        /** Found */
-        Found: {
-            /** Facts */
-            facts: components["schemas"]["Fact"][];
-        };
         /**
          * FoundAssistant
          * @description Only the fields that `select` names.
@@ -1930,6 +1922,11 @@ export interface components {
             /** Updated At */
             updated_at?: string;
         };
+        /** FoundFacts */
+        FoundFacts: {
+            /** Facts */
+            facts: components["schemas"]["FactView"][];
+        };
         /** FoundItem */
         FoundItem: {
             /** Namespace */
@@ -1954,6 +1951,45 @@ export interface components {
         FoundItems: {
             /** Items */
             items: components["schemas"]["FoundItem"][];
+        };
+        /**
+         * FoundState
+         * @description Only the fields that `select` names.
+         */
+        FoundState: {
+            /** Values */
+            values?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Next
+             * @description The nodes to run next. Empty: the thread is done until new input comes.
+             */
+            next?: string[];
+            /** Tasks */
+            tasks?: components["schemas"]["StateTask"][];
+            /** Metadata */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /** Created At */
+            created_at?: string | null;
+            /** Checkpoint */
+            checkpoint?: {
+                [key: string]: unknown;
+            };
+            /** Parent Checkpoint */
+            parent_checkpoint?: {
+                [key: string]: unknown;
+            } | null;
+            /** Interrupts */
+            interrupts?: {
+                [key: string]: unknown;
+            }[];
+            /** Checkpoint Id */
+            checkpoint_id?: string | null;
+            /** Parent Checkpoint Id */
+            parent_checkpoint_id?: string | null;
         };
         /**
          * FoundThread
@@ -2060,8 +2096,11 @@ export interface components {
              */
             models: string[];
         };
-        /** Grant */
-        Grant: {
+        /**
+         * GrantView
+         * @description A grant as its person sees it.
+         */
+        GrantView: {
             /** Id */
             id: string;
             /**
@@ -2102,7 +2141,7 @@ export interface components {
         /** Grants */
         Grants: {
             /** Grants */
-            grants: components["schemas"]["Grant"][];
+            grants: components["schemas"]["GrantView"][];
         };
         /** Graph */
         Graph: {
@@ -2173,27 +2212,9 @@ export interface components {
         };
         /** HistoryContext */
         HistoryContext: {
-            /**
-             * @default {
-             *       "summary": "",
-             *       "updatedAt": ""
-             *     }
-             */
-            recentMonths: components["schemas"]["Summary"];
-            /**
-             * @default {
-             *       "summary": "",
-             *       "updatedAt": ""
-             *     }
-             */
-            earlierContext: components["schemas"]["Summary"];
-            /**
-             * @default {
-             *       "summary": "",
-             *       "updatedAt": ""
-             *     }
-             */
-            longTermBackground: components["schemas"]["Summary"];
+            recentMonths?: components["schemas"]["SectionView"];
+            earlierContext?: components["schemas"]["SectionView"];
+            longTermBackground?: components["schemas"]["SectionView"];
         };
         /** HistoryRequest */
         HistoryRequest: {
@@ -2224,7 +2245,10 @@ export interface components {
              */
             select?: string[] | null;
         };
-        /** Hit */
+        /**
+         * Hit
+         * @description Something that was found.
+         */
         Hit: {
             /** Thread Id */
             thread_id: string;
@@ -2353,22 +2377,43 @@ export interface components {
         };
         /**
          * Limits
-         * @description Of one sandbox; 0: none.
+         * @description Resource limits of a sandbox; 0 means no limit.
          */
         Limits: {
-            /** Processes */
+            /**
+             * Processes
+             * @default 512
+             */
             processes: number;
-            /** Memory Mb */
+            /**
+             * Memory Mb
+             * @default 4096
+             */
             memory_mb: number;
-            /** File Size Mb */
+            /**
+             * File Size Mb
+             * @default 2048
+             */
             file_size_mb: number;
-            /** Disk Mb */
+            /**
+             * Disk Mb
+             * @default 10240
+             */
             disk_mb: number;
-            /** Min Free Disk Mb */
+            /**
+             * Min Free Disk Mb
+             * @default 512
+             */
             min_free_disk_mb: number;
-            /** Open Files */
+            /**
+             * Open Files
+             * @default 1024
+             */
             open_files: number;
-            /** Cpu Seconds */
+            /**
+             * Cpu Seconds
+             * @default 3600
+             */
             cpu_seconds: number;
         };
         /** ListedFile */
@@ -2470,10 +2515,10 @@ export interface components {
             changes: components["schemas"]["McpChange"][];
         };
         /**
-         * McpConfig
+         * McpEntries
          * @description Entries by name, as in `extensions_config.json`. Secrets are shown as marks; a mark that is sent back keeps its secret.
          */
-        McpConfig: {
+        McpEntries: {
             /** Mcp Servers */
             mcp_servers: {
                 [key: string]: {
@@ -2566,8 +2611,8 @@ export interface components {
             /** Tools */
             tools: components["schemas"]["McpTool"][];
         };
-        /** McpServers */
-        McpServers: {
+        /** McpServerStates */
+        McpServerStates: {
             /** Servers */
             servers: components["schemas"]["McpServerState"][];
         };
@@ -2622,8 +2667,8 @@ export interface components {
             /** Log */
             log: string[];
         };
-        /** Memory */
-        Memory: {
+        /** MemoryDocument */
+        MemoryDocument: {
             /**
              * Version
              * @default 1.1
@@ -2634,50 +2679,97 @@ export interface components {
              * @default
              */
             lastUpdated: string;
-            /**
-             * @default {
-             *       "workContext": {
-             *         "summary": "",
-             *         "updatedAt": ""
-             *       },
-             *       "personalContext": {
-             *         "summary": "",
-             *         "updatedAt": ""
-             *       },
-             *       "topOfMind": {
-             *         "summary": "",
-             *         "updatedAt": ""
-             *       }
-             *     }
-             */
-            user: components["schemas"]["UserContext"];
-            /**
-             * @default {
-             *       "recentMonths": {
-             *         "summary": "",
-             *         "updatedAt": ""
-             *       },
-             *       "earlierContext": {
-             *         "summary": "",
-             *         "updatedAt": ""
-             *       },
-             *       "longTermBackground": {
-             *         "summary": "",
-             *         "updatedAt": ""
-             *       }
-             *     }
-             */
-            history: components["schemas"]["HistoryContext"];
+            user?: components["schemas"]["UserContext"];
+            history?: components["schemas"]["HistoryContext"];
             /**
              * Facts
              * @default []
              */
-            facts: components["schemas"]["Fact"][];
+            facts: components["schemas"]["FactView"][];
+        };
+        /**
+         * MemorySettings
+         * @description The part of the configuration that concerns people.
+         */
+        MemorySettings: {
+            /** Enabled */
+            enabled: boolean;
+            /** Storage Path */
+            storage_path: string;
+            /** Debounce Seconds */
+            debounce_seconds: number;
+            /** Max Facts */
+            max_facts: number;
+            /** Fact Confidence Threshold */
+            fact_confidence_threshold: number;
+            /** Injection Enabled */
+            injection_enabled: boolean;
+            /** Max Injection Tokens */
+            max_injection_tokens: number;
+            /** Mode */
+            mode: string;
+            /** Search Chats */
+            search_chats: boolean;
+        };
+        /** MemoryStatus */
+        MemoryStatus: {
+            config: components["schemas"]["MemorySettings"];
+            data: components["schemas"]["MemoryDocument"];
         };
         /** Message */
         Message: {
             /** Message */
             message: string;
+        };
+        /**
+         * MessageEntry
+         * @description A message of a thread.
+         */
+        MessageEntry: {
+            /** Thread Id */
+            thread_id: string;
+            /** Run Id */
+            run_id: string | null;
+            /**
+             * Event Type
+             * @example llm.human.input
+             * @example llm.ai.response
+             * @example llm.tool.result
+             */
+            event_type: string;
+            /**
+             * Category
+             * @constant
+             */
+            category: "message";
+            /**
+             * Content
+             * @description The message.
+             */
+            content: {
+                [key: string]: unknown;
+            };
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Seq
+             * @description Its place in the thread, from 1.
+             */
+            seq: number;
+            /** Created At */
+            created_at: string | null;
+            feedback: components["schemas"]["MessageFeedback"] | null;
+        };
+        /** MessageFeedback */
+        MessageFeedback: {
+            /** Feedback Id */
+            feedback_id: string;
+            /** Rating */
+            rating: number;
+            /** Comment */
+            comment: string | null;
         };
         /** Meta */
         Meta: {
@@ -2761,27 +2853,6 @@ export interface components {
             /** Max Tokens */
             max_tokens?: number | null;
         };
-        /** ModelTest */
-        ModelTest: {
-            /** Ok */
-            ok: boolean;
-            /** Latency Ms */
-            latency_ms: number;
-            /**
-             * Answer
-             * @description The beginning of what it said.
-             */
-            answer: string | null;
-            /**
-             * Problem
-             * @description What went wrong, and what to do.
-             */
-            problem: string | null;
-            /** @description Why a call of the model failed. */
-            kind?: components["schemas"]["ErrorKind"] | null;
-            /** @description Set while runs do not call it, but its fallbacks. */
-            rest?: components["schemas"]["Rest"] | null;
-        };
         /** ModelUsage */
         ModelUsage: {
             /** Tokens */
@@ -2793,7 +2864,7 @@ export interface components {
         Models: {
             /** Models */
             models: components["schemas"]["Model"][];
-            token_usage: components["schemas"]["deerflow_app__gateway__routes__models__TokenUsage"];
+            token_usage: components["schemas"]["TokenUsage"];
             /**
              * Currency
              * @description Of all costs, ISO 4217. None: no model has a price, or they differ.
@@ -2974,27 +3045,6 @@ export interface components {
              */
             ok: true;
         };
-        /** Page */
-        Page: {
-            /**
-             * Url
-             * @description Where it stood, after redirects; null: a file that is no page of text.
-             */
-            url: string | null;
-            /** Title */
-            title: string;
-            /**
-             * Path
-             * @description What the agent read.
-             * @example /mnt/user-data/workspace/.web/example.org-1f.md
-             */
-            path: string;
-            /**
-             * Read At
-             * Format: date-time
-             */
-            read_at: string;
-        };
         /** PasswordChange */
         PasswordChange: {
             /**
@@ -3107,7 +3157,9 @@ export interface components {
         };
         /**
          * Problem
-         * @description Something that does not work here, and what to do. A page words it by ``code`` and ``values``.
+         * @description One reason why a provider cannot work here, in words, with its remedy.
+         *
+         *     ``values``: of the sentence, for a page that words it by its code; ``said`` is what a program, a service or the system said.
          */
         Problem: {
             /** Code */
@@ -3116,10 +3168,7 @@ export interface components {
             sentence: string;
             /** Fix */
             fix: string;
-            /**
-             * Values
-             * @description Of the sentence; `said` is what a program or a service said.
-             */
+            /** Values */
             values: {
                 [key: string]: string;
             };
@@ -3229,58 +3278,31 @@ export interface components {
             /** Models */
             models: string[];
         };
+        /** ReadPage */
+        ReadPage: {
+            /**
+             * Url
+             * @description Where it stood, after redirects; null: a file that is no page of text.
+             */
+            url: string | null;
+            /** Title */
+            title: string;
+            /**
+             * Path
+             * @description What the agent read.
+             * @example /mnt/user-data/workspace/.web/example.org-1f.md
+             */
+            path: string;
+            /**
+             * Read At
+             * Format: date-time
+             */
+            read_at: string;
+        };
         /** Reasoning */
         Reasoning: {
             /** Effort */
             effort?: string | null;
-        };
-        /**
-         * Receipts
-         * @description See :class:`deerflow.agents.receipts.Receipts`.
-         */
-        Receipts: {
-            /** Verification */
-            verification: string | null;
-            /**
-             * Claims
-             * @default []
-             */
-            claims: components["schemas"]["Claim"][];
-            /**
-             * Checks
-             * @default []
-             */
-            checks: components["schemas"]["CheckReceipt"][];
-            /**
-             * Commands
-             * @default []
-             */
-            commands: components["schemas"]["CommandReceipt"][];
-            /**
-             * Files
-             * @default []
-             */
-            files: components["schemas"]["FileReceipt"][];
-            /**
-             * Delivered
-             * @default []
-             */
-            delivered: string[];
-            /**
-             * Sources
-             * @default []
-             */
-            sources: string[];
-            /**
-             * Refused
-             * @default []
-             */
-            refused: components["schemas"]["RefusedCall"][];
-            /**
-             * Open Todos
-             * @default []
-             */
-            open_todos: string[];
         };
         /**
          * RefusedCall
@@ -3372,7 +3394,10 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** Rest */
+        /**
+         * Rest
+         * @description The reason for which an endpoint is not called for now, and for how many seconds.
+         */
         Rest: {
             /**
              * Reason
@@ -3414,93 +3439,6 @@ export interface components {
              * @default -1
              */
             history_index: number;
-        };
-        /**
-         * Run
-         * @description A run. ``kwargs`` is what was asked for.
-         */
-        Run: {
-            /** Run Id */
-            run_id: string;
-            /** Thread Id */
-            thread_id: string;
-            /** Assistant Id */
-            assistant_id: string | null;
-            /**
-             * Agent
-             * @description The name of the custom agent that it is for.
-             */
-            agent: string | null;
-            /**
-             * Status
-             * @description pending, running, success, error, interrupted or timeout.
-             */
-            status: string;
-            /** Metadata */
-            metadata: {
-                [key: string]: unknown;
-            };
-            /** Kwargs */
-            kwargs: {
-                [key: string]: unknown;
-            };
-            /** Multitask Strategy */
-            multitask_strategy: string;
-            /** Created At */
-            created_at: string;
-            /** Updated At */
-            updated_at: string;
-            /** Started At */
-            started_at: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Attempt */
-            attempt: number;
-            /** Error */
-            error: string | null;
-            /**
-             * Stop Reason
-             * @description end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error.
-             */
-            stop_reason: string | null;
-            /** Model Name */
-            model_name: string | null;
-            /** First Human Message */
-            first_human_message: string | null;
-            /** Last Ai Message */
-            last_ai_message: string | null;
-            /** Message Count */
-            message_count: number;
-            /** Total Input Tokens */
-            total_input_tokens: number;
-            /** Total Output Tokens */
-            total_output_tokens: number;
-            /** Total Tokens */
-            total_tokens: number;
-            /** Llm Call Count */
-            llm_call_count: number;
-            /**
-             * Cost
-             * @description In the currency of the model's price.
-             */
-            cost: number | null;
-            /**
-             * Verification
-             * @description verified, observed, claimed or contradicted: what the answer rests on. None if it claims nothing, and before a good end.
-             */
-            verification: string | null;
-            /**
-             * Checkpoint Before
-             * @description Fork from here to ask again.
-             */
-            checkpoint_before: string | null;
-            /** Checkpoint After */
-            checkpoint_after: string | null;
-            /**
-             * Trace Id
-             * @description Of OpenTelemetry; None for runs of older versions.
-             */
-            trace_id: string | null;
         };
         /** RunChanges */
         RunChanges: {
@@ -3547,6 +3485,30 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+        };
+        /**
+         * RunReceipts
+         * @description The receipts of a run, see :class:`deerflow.agents.receipts.Receipts`.
+         */
+        RunReceipts: {
+            /** Verification */
+            verification: string | null;
+            /** Claims */
+            claims: components["schemas"]["Claim"][];
+            /** Checks */
+            checks: components["schemas"]["CheckReceipt"][];
+            /** Commands */
+            commands: components["schemas"]["CommandReceipt"][];
+            /** Files */
+            files: components["schemas"]["FileReceipt"][];
+            /** Delivered */
+            delivered: string[];
+            /** Sources */
+            sources: string[];
+            /** Refused */
+            refused: components["schemas"]["RefusedCall"][];
+            /** Open Todos */
+            open_todos: string[];
         };
         /**
          * RunRequest
@@ -3653,6 +3615,93 @@ export interface components {
              */
             check_rounds: number;
         };
+        /**
+         * RunView
+         * @description A run. ``kwargs`` is what was asked for; whose it is and which process executes it is left out.
+         */
+        RunView: {
+            /** Run Id */
+            run_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /** Assistant Id */
+            assistant_id: string | null;
+            /**
+             * Agent
+             * @description The name of the custom agent that it is for.
+             */
+            agent: string | null;
+            /**
+             * Status
+             * @description pending, running, success, error, interrupted or timeout.
+             */
+            status: string;
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** Kwargs */
+            kwargs: {
+                [key: string]: unknown;
+            };
+            /** Multitask Strategy */
+            multitask_strategy: string;
+            /** Created At */
+            created_at: string;
+            /** Updated At */
+            updated_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Attempt */
+            attempt: number;
+            /** Error */
+            error: string | null;
+            /**
+             * Stop Reason
+             * @description end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error.
+             */
+            stop_reason: string | null;
+            /** Model Name */
+            model_name: string | null;
+            /** First Human Message */
+            first_human_message: string | null;
+            /** Last Ai Message */
+            last_ai_message: string | null;
+            /** Message Count */
+            message_count: number;
+            /** Total Input Tokens */
+            total_input_tokens: number;
+            /** Total Output Tokens */
+            total_output_tokens: number;
+            /** Total Tokens */
+            total_tokens: number;
+            /** Llm Call Count */
+            llm_call_count: number;
+            /**
+             * Cost
+             * @description In the currency of the model's price.
+             */
+            cost: number | null;
+            /**
+             * Verification
+             * @description verified, observed, claimed or contradicted: what the answer rests on. None if it claims nothing, and before a good end.
+             */
+            verification: string | null;
+            /**
+             * Checkpoint Before
+             * @description Fork from here to ask again.
+             */
+            checkpoint_before: string | null;
+            /** Checkpoint After */
+            checkpoint_after: string | null;
+            /**
+             * Trace Id
+             * @description Of OpenTelemetry; None for runs of older versions.
+             */
+            trace_id: string | null;
+        };
         /** SaidMessage */
         SaidMessage: {
             /**
@@ -3663,8 +3712,8 @@ export interface components {
             /** Content */
             content: string;
         };
-        /** Sandbox */
-        Sandbox: {
+        /** SandboxInfo */
+        SandboxInfo: {
             /** Provider */
             provider: string;
             /**
@@ -3699,7 +3748,7 @@ export interface components {
              * @description With the network mode `allowlist`.
              */
             allowed_hosts: string[];
-            tool_image: components["schemas"]["ToolImage"];
+            tool_image: components["schemas"]["ToolImageInfo"];
             limits: components["schemas"]["Limits"];
             /**
              * Enforced Limits
@@ -3777,6 +3826,22 @@ export interface components {
             /** Value */
             value: string | null;
         };
+        /**
+         * SectionView
+         * @description A summary of a person.
+         */
+        SectionView: {
+            /**
+             * Summary
+             * @default
+             */
+            summary: string;
+            /**
+             * Updatedat
+             * @default
+             */
+            updatedAt: string;
+        };
         /** Seen */
         Seen: {
             /**
@@ -3795,8 +3860,8 @@ export interface components {
             /** Input */
             input?: unknown;
         };
-        /** Session */
-        Session: {
+        /** SessionInfo */
+        SessionInfo: {
             /**
              * Expires In
              * @description Seconds.
@@ -3807,27 +3872,6 @@ export interface components {
              * @description The password was set by someone else and should be changed.
              */
             needs_setup: boolean;
-        };
-        /** Settings */
-        Settings: {
-            /** Enabled */
-            enabled: boolean;
-            /** Storage Path */
-            storage_path: string;
-            /** Debounce Seconds */
-            debounce_seconds: number;
-            /** Max Facts */
-            max_facts: number;
-            /** Fact Confidence Threshold */
-            fact_confidence_threshold: number;
-            /** Injection Enabled */
-            injection_enabled: boolean;
-            /** Max Injection Tokens */
-            max_injection_tokens: number;
-            /** Mode */
-            mode: string;
-            /** Search Chats */
-            search_chats: boolean;
         };
         /** SetupStatus */
         SetupStatus: {
@@ -4026,6 +4070,11 @@ export interface components {
             findings: components["schemas"]["Finding"][];
             review?: components["schemas"]["Review"] | null;
         };
+        /** SkillSuggestions */
+        SkillSuggestions: {
+            /** Suggestions */
+            suggestions: components["schemas"]["SkillSuggestion"][];
+        };
         /**
          * SkillText
          * @description ``content``: the text of SKILL.md; ``digest``: of all its files and its origin; ``unconfirmed_secrets``: those that its scripts
@@ -4069,7 +4118,15 @@ export interface components {
             /** Skills */
             skills: components["schemas"]["SkillInfo"][];
         };
-        /** Source */
+        /**
+         * Source
+         * @description Where foreign text in a thread came from.
+         *
+         *     Args:
+         *         name: an address, a server, a file, a tool.
+         *         digest: of what came; empty if it is not known.
+         *         trusted: the person said that they trust this very content.
+         */
         Source: {
             /**
              * Kind
@@ -4081,6 +4138,7 @@ export interface components {
             /**
              * Trusted
              * @description You trust what it has brought so far.
+             * @default false
              */
             trusted: boolean;
         };
@@ -4179,6 +4237,31 @@ export interface components {
             };
             checkpoint?: components["schemas"]["Checkpoint"] | null;
         };
+        /** StateTask */
+        StateTask: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Path */
+            path: unknown;
+            /** Error */
+            error: string | null;
+            /** Interrupts */
+            interrupts: {
+                [key: string]: unknown;
+            }[];
+            /** Checkpoint */
+            checkpoint: {
+                [key: string]: unknown;
+            } | null;
+            /** State */
+            state: {
+                [key: string]: unknown;
+            } | null;
+            /** Result */
+            result: unknown;
+        };
         /** StateUpdate */
         StateUpdate: {
             /**
@@ -4197,11 +4280,6 @@ export interface components {
             checkpoint?: components["schemas"]["Checkpoint"] | null;
             /** Checkpoint Id */
             checkpoint_id?: string | null;
-        };
-        /** Status */
-        Status: {
-            config: components["schemas"]["Settings"];
-            data: components["schemas"]["Memory"];
         };
         /** Steering */
         Steering: {
@@ -4300,6 +4378,14 @@ export interface components {
              */
             model_name?: string | null;
         };
+        /** Suggestions */
+        Suggestions: {
+            /**
+             * Suggestions
+             * @description At most n. Empty if the model cannot be asked.
+             */
+            suggestions: string[];
+        };
         /** SuggestionsConfig */
         SuggestionsConfig: {
             /**
@@ -4312,19 +4398,6 @@ export interface components {
              * @description The largest `n`.
              */
             max_suggestions: number;
-        };
-        /** Summary */
-        Summary: {
-            /**
-             * Summary
-             * @default
-             */
-            summary: string;
-            /**
-             * Updatedat
-             * @default
-             */
-            updatedAt: string;
         };
         /** Superstep */
         Superstep: {
@@ -4347,33 +4420,8 @@ export interface components {
             authentication: "accounts" | "none";
             /** Registration */
             registration: boolean;
-            sandbox: components["schemas"]["Sandbox"];
+            sandbox: components["schemas"]["SandboxInfo"];
             config: components["schemas"]["ConfigInfo"] | null;
-        };
-        /** Task */
-        Task: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Path */
-            path?: unknown;
-            /** Error */
-            error: string | null;
-            /** Interrupts */
-            interrupts: {
-                [key: string]: unknown;
-            }[];
-            /** Checkpoint */
-            checkpoint: {
-                [key: string]: unknown;
-            } | null;
-            /** State */
-            state: {
-                [key: string]: unknown;
-            } | null;
-            /** Result */
-            result?: unknown;
         };
         /** TextSettings */
         TextSettings: {
@@ -4382,55 +4430,31 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
-        /** Thread */
-        Thread: {
+        /** ThreadBranch */
+        ThreadBranch: {
             /** Thread Id */
             thread_id: string;
+            /** Parent Thread Id */
+            parent_thread_id: string;
             /**
-             * Created At
-             * Format: date-time
+             * Parent Checkpoint Id
+             * @description Where the new thread goes on.
              */
-            created_at: string;
+            parent_checkpoint_id: string;
+            /** Branched From Message Id */
+            branched_from_message_id: string;
             /**
-             * Updated At
-             * Format: date-time
-             * @description When the conversation went on; notes in `metadata` do not count.
+             * Workspace Clone Mode
+             * @description Files are copied, as they are now.
+             * @constant
              */
-            updated_at: string;
+            workspace_clone_mode: "copy";
             /**
-             * State Updated At
-             * Format: date-time
+             * History Seed Mode
+             * @description Former states are there, too.
+             * @constant
              */
-            state_updated_at: string;
-            /** Metadata */
-            metadata: {
-                [key: string]: unknown;
-            };
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "idle" | "busy" | "interrupted" | "error";
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /**
-             * Values
-             * @description The state.
-             */
-            values: {
-                [key: string]: unknown;
-            };
-            /**
-             * Interrupts
-             * @description By task id: what the thread waits for.
-             */
-            interrupts: {
-                [key: string]: {
-                    [key: string]: unknown;
-                }[];
-            };
+            history_seed_mode: "checkpoint";
         };
         /** ThreadConditions */
         ThreadConditions: {
@@ -4592,43 +4616,117 @@ export interface components {
             select?: ("thread_id" | "created_at" | "updated_at" | "state_updated_at" | "metadata" | "config" | "context" | "status" | "values" | "values.title" | "interrupts")[] | null;
         };
         /**
-         * ThreadState
-         * @description Only the fields that `select` names.
+         * ThreadTurn
+         * @description A message of the person from which a conversation can be taken up again.
          */
-        ThreadState: {
-            /** Values */
-            values?: {
+        ThreadTurn: {
+            /** Message Id */
+            message_id: string;
+            /** Run Id */
+            run_id: string;
+            /**
+             * Checkpoint Id
+             * @description A run that begins here begins before the message.
+             */
+            checkpoint_id: string | null;
+            /** Created At */
+            created_at: string;
+            /**
+             * Parent Message Id
+             * @description The message that it followed; the same for all ways on from there.
+             */
+            parent_message_id: string | null;
+            /**
+             * End Checkpoint Id
+             * @description Where the newest way through it ends; a fork from here returns to it.
+             */
+            end_checkpoint_id: string | null;
+        };
+        /**
+         * ThreadUsage
+         * @description The tokens and money that a thread took, by model and by caller.
+         */
+        ThreadUsage: {
+            /** Thread Id */
+            thread_id: string;
+            /** Total Tokens */
+            total_tokens: number;
+            /** Total Input Tokens */
+            total_input_tokens: number;
+            /** Total Output Tokens */
+            total_output_tokens: number;
+            /** Total Runs */
+            total_runs: number;
+            /**
+             * Cost
+             * @description In the currency of the configured prices; None: none is configured.
+             */
+            cost: number | null;
+            /** By Model */
+            by_model: {
+                [key: string]: components["schemas"]["ModelUsage"];
+            };
+            /**
+             * By Caller
+             * @example {
+             *       "lead_agent": 1200,
+             *       "middleware": 80,
+             *       "subagent": 0
+             *     }
+             */
+            by_caller: {
+                [key: string]: number;
+            };
+        };
+        /** ThreadView */
+        ThreadView: {
+            /** Thread Id */
+            thread_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Updated At
+             * Format: date-time
+             * @description When the conversation went on; notes in `metadata` do not count.
+             */
+            updated_at: string;
+            /**
+             * State Updated At
+             * Format: date-time
+             */
+            state_updated_at: string;
+            /** Metadata */
+            metadata: {
                 [key: string]: unknown;
             };
             /**
-             * Next
-             * @description The nodes to run next. Empty: the thread is done until new input comes.
+             * Status
+             * @enum {string}
              */
-            next?: string[];
-            /** Tasks */
-            tasks?: components["schemas"]["Task"][];
-            /** Metadata */
-            metadata?: {
+            status: "idle" | "busy" | "interrupted" | "error";
+            /** Config */
+            config: {
                 [key: string]: unknown;
             };
-            /** Created At */
-            created_at?: string | null;
-            /** Checkpoint */
-            checkpoint?: {
+            /**
+             * Values
+             * @description The state.
+             */
+            values: {
                 [key: string]: unknown;
             };
-            /** Parent Checkpoint */
-            parent_checkpoint?: {
-                [key: string]: unknown;
-            } | null;
-            /** Interrupts */
-            interrupts?: {
-                [key: string]: unknown;
-            }[];
-            /** Checkpoint Id */
-            checkpoint_id?: string | null;
-            /** Parent Checkpoint Id */
-            parent_checkpoint_id?: string | null;
+            /**
+             * Interrupts
+             * @description By task id: what the thread waits for.
+             */
+            interrupts: {
+                [key: string]: {
+                    [key: string]: unknown;
+                }[];
+            };
         };
         /**
          * Timeline
@@ -4689,12 +4787,20 @@ export interface components {
             /** Last Used At */
             last_used_at: string | null;
         };
+        /** TokenUsage */
+        TokenUsage: {
+            /** Enabled */
+            enabled: boolean;
+        };
         /** Tokens */
         Tokens: {
             /** Tokens */
             tokens: components["schemas"]["Token"][];
         };
-        /** ToolDecision */
+        /**
+         * ToolDecision
+         * @description What was decided about one call, by a rule (``deny``), a grant or the person.
+         */
         ToolDecision: {
             /** Id */
             id: string;
@@ -4732,10 +4838,10 @@ export interface components {
             decisions: components["schemas"]["ToolDecision"][];
         };
         /**
-         * ToolImage
+         * ToolImageInfo
          * @description The Python packages that the agent's commands can use.
          */
-        ToolImage: {
+        ToolImageInfo: {
             /** Enabled */
             enabled: boolean;
             /** Ready */
@@ -4783,30 +4889,6 @@ export interface components {
              * @enum {string}
              */
             strategy: "delete" | "keep_latest";
-        };
-        /** Turn */
-        Turn: {
-            /** Message Id */
-            message_id: string;
-            /** Run Id */
-            run_id: string;
-            /**
-             * Checkpoint Id
-             * @description A run that begins here begins before the message.
-             */
-            checkpoint_id: string | null;
-            /** Created At */
-            created_at: string;
-            /**
-             * Parent Message Id
-             * @description The message that it followed; the same for all ways on from there.
-             */
-            parent_message_id: string | null;
-            /**
-             * End Checkpoint Id
-             * @description Where the newest way through it ends; a fork from here returns to it.
-             */
-            end_checkpoint_id: string | null;
         };
         /** Update */
         Update: {
@@ -4934,27 +5016,9 @@ export interface components {
         };
         /** UserContext */
         UserContext: {
-            /**
-             * @default {
-             *       "summary": "",
-             *       "updatedAt": ""
-             *     }
-             */
-            workContext: components["schemas"]["Summary"];
-            /**
-             * @default {
-             *       "summary": "",
-             *       "updatedAt": ""
-             *     }
-             */
-            personalContext: components["schemas"]["Summary"];
-            /**
-             * @default {
-             *       "summary": "",
-             *       "updatedAt": ""
-             *     }
-             */
-            topOfMind: components["schemas"]["Summary"];
+            workContext?: components["schemas"]["SectionView"];
+            personalContext?: components["schemas"]["SectionView"];
+            topOfMind?: components["schemas"]["SectionView"];
         };
         /** UserRecord */
         UserRecord: {
@@ -5055,105 +5119,6 @@ export interface components {
              * @description The run changed more files than are counted.
              */
             truncated: boolean;
-        };
-        /** Deleted */
-        deerflow_app__gateway__routes__feedback__Deleted: {
-            /**
-             * Success
-             * @default true
-             */
-            success: boolean;
-        };
-        /** Feedback */
-        deerflow_app__gateway__routes__feedback__Feedback: {
-            /** Feedback Id */
-            feedback_id: string;
-            /** Run Id */
-            run_id: string;
-            /** Thread Id */
-            thread_id: string;
-            /** User Id */
-            user_id: string;
-            /** Message Id */
-            message_id: string | null;
-            /** Rating */
-            rating: number;
-            /** Comment */
-            comment: string | null;
-            /** Created At */
-            created_at: string;
-        };
-        /** Feedback */
-        deerflow_app__gateway__routes__messages__Feedback: {
-            /** Feedback Id */
-            feedback_id: string;
-            /** Rating */
-            rating: number;
-            /** Comment */
-            comment: string | null;
-        };
-        /** TokenUsage */
-        deerflow_app__gateway__routes__messages__TokenUsage: {
-            /** Thread Id */
-            thread_id: string;
-            /** Total Tokens */
-            total_tokens: number;
-            /** Total Input Tokens */
-            total_input_tokens: number;
-            /** Total Output Tokens */
-            total_output_tokens: number;
-            /** Total Runs */
-            total_runs: number;
-            /**
-             * Cost
-             * @description In the currency of the configured prices; None: none is configured.
-             */
-            cost: number | null;
-            /** By Model */
-            by_model: {
-                [key: string]: components["schemas"]["ModelUsage"];
-            };
-            /**
-             * By Caller
-             * @example {
-             *       "lead_agent": 1200,
-             *       "middleware": 80,
-             *       "subagent": 0
-             *     }
-             */
-            by_caller: {
-                [key: string]: number;
-            };
-        };
-        /** TokenUsage */
-        deerflow_app__gateway__routes__models__TokenUsage: {
-            /** Enabled */
-            enabled: boolean;
-        };
-        /** Deleted */
-        deerflow_app__gateway__routes__skills__Deleted: {
-            /** Success */
-            success: boolean;
-        };
-        /** Suggestions */
-        deerflow_app__gateway__routes__skills__Suggestions: {
-            /** Suggestions */
-            suggestions: components["schemas"]["SkillSuggestion"][];
-        };
-        /** Suggestions */
-        deerflow_app__gateway__routes__suggestions__Suggestions: {
-            /**
-             * Suggestions
-             * @description At most n. Empty if the model cannot be asked.
-             */
-            suggestions: string[];
-        };
-        /** Deleted */
-        deerflow_app__gateway__routes__uploads__Deleted: {
-            /** Success */
-            success: boolean;
-            /** Message */
-            message: string;
         };
         /** @enum {string} */
         ToolFailure: "failed" | "unknown_tool" | "invalid_arguments" | "unreadable_arguments" | "denied" | "rejected" | "interrupted" | "not_made";

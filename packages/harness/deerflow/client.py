@@ -22,25 +22,28 @@ from deerflow.errors import ConflictError, NotFoundError
 from deerflow.events.jsonable import plain
 from deerflow.events.store import EVENTS_PER_CLAIM
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, message_dict
-from deerflow.features.memory.store import fact_json
+from deerflow.features.memory.store import fact_view
+from deerflow.features.memory.view import FactView, MemoryDocument, MemorySettings, MemoryStatus
 from deerflow.features.offers import harness_of
 from deerflow.features.skills.service import skill_source
 from deerflow.features.tracing.timeline import Timeline
 from deerflow.features.usage.service import By, UsageReport
 from deerflow.files.artifacts import list_artifacts, media_type, read_artifact
-from deerflow.files.uploads import LocalUploads, upload_entry
+from deerflow.files.uploads import DeletedUpload, LocalUploads, upload_entry
 from deerflow.harness import Harness
 from deerflow.identity import LOCAL_PRINCIPAL, check_agent_name, check_id
 from deerflow.runs.agent_provider import AgentProvider
 from deerflow.runs.request import CheckRequest, CommandRequest, RunRequest
 from deerflow.runtime import Runtime
-from deerflow.storage.approvals import ApprovalRepository
+from deerflow.storage.approvals import ApprovalRepository, GrantView, grant_view
 from deerflow.storage.checkpoints import checkpointer_for
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.runs import MultitaskStrategy, Run, RunStore
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import Thread, ThreadRepository
 from deerflow.threads.checkpoint import compact, config_of, is_unfinished
+from deerflow.threads.view import SubagentTask
 from deerflow.tools.clarification import NAME as ASK_CLARIFICATION
 from deerflow.uploads import Upload
 
@@ -50,6 +53,12 @@ if TYPE_CHECKING:
 
     from deerflow.agents.features import RuntimeFeatures
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
+    from deerflow.features.assistants.agents import AgentVersion
+    from deerflow.features.mcp import McpPrompt
+    from deerflow.features.mcp.pins import McpChange
+    from deerflow.features.mcp.states import McpServerState
+    from deerflow.features.skills.own import SkillSuggestion
+    from deerflow.features.skills.service import Installed, SkillInfo, SkillText
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -353,7 +362,7 @@ class DeerFlowClient:
 
     async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
         """``{thread_list: [{thread_id, created_at, updated_at, latest_checkpoint_id, title}]}``, the last used first."""
-        found, _ = await self._runtime.threads.repository.search(LOCAL_PRINCIPAL, limit=limit)
+        found, _ = await self._runtime.threads.repository.search(LOCAL_PRINCIPAL, page=ListPage(limit))
         return {"thread_list": [await self._thread_entry(thread) for thread in found]}
 
     async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
@@ -429,8 +438,8 @@ class DeerFlowClient:
         except (ConflictError, NotFoundError):
             return False
 
-    async def atasks(self, thread_id: str) -> list[dict[str, Any]]:
-        """The thread's subagents, in the order of their calls: ``[{task_id, description, status, text, files, tokens, …}]``."""
+    async def atasks(self, thread_id: str) -> list[SubagentTask]:
+        """The thread's subagents, in the order of their calls."""
         try:
             return await self._runtime.threads.transcript.tasks(LOCAL_PRINCIPAL, thread_id)
         except NotFoundError:
@@ -444,10 +453,9 @@ class DeerFlowClient:
         """Ask for the end of one subagent; the agent goes on. Raises NotFoundError, and ConflictError if it has ended."""
         await self._runtime.runs.stop_task(LOCAL_PRINCIPAL, thread_id, task_id)
 
-    async def agrants(self) -> list[dict[str, Any]]:
-        """What was approved for longer than one call: ``[{id, agent, tool, thread_id, pattern, digest, destination, created_at}]``, newest first."""
-        found = await ApprovalRepository(self._database).grants(LOCAL_PRINCIPAL)
-        return [{name: value for name, value in asdict(grant).items() if name != "user_id"} for grant in found]
+    async def agrants(self) -> list[GrantView]:
+        """Return what was approved for longer than one call, newest first."""
+        return [grant_view(grant) for grant in await ApprovalRepository(self._database).grants(LOCAL_PRINCIPAL)]
 
     async def arevoke_grant(self, grant_id: str) -> None:
         """Raises NotFoundError."""
@@ -476,10 +484,9 @@ class DeerFlowClient:
         files = [{**upload_entry(thread_id, upload), **states.get(upload.filename, {})} for upload in uploads]
         return {"files": files, "count": len(files)}
 
-    async def adelete_upload(self, thread_id: str, filename: str) -> dict[str, Any]:
+    async def adelete_upload(self, thread_id: str, filename: str) -> DeletedUpload:
         """Raises FileNotFoundError, or PathTraversalError for a name that leads elsewhere."""
-        await self._files.delete(thread_id, filename)
-        return {"success": True, "message": f"Deleted {filename}"}
+        return await self._files.delete(thread_id, filename)
 
     async def aget_artifact(self, thread_id: str, path: str) -> tuple[bytes, str]:
         """Content and MIME type of a file of the thread, by its virtual path.
@@ -534,32 +541,32 @@ class DeerFlowClient:
 
     # skills ---------------------------------------------------------------------------------------------------------
 
-    async def alist_skills(self, enabled_only: bool = False) -> dict[str, Any]:
-        """``{skills: [{name, description, license, category, enabled, path, ...}]}``."""
+    async def alist_skills(self, enabled_only: bool = False) -> dict[str, list[SkillInfo]]:
+        """Return ``{skills: […]}``."""
         return {"skills": await self._runtime.skills.list(LOCAL_PRINCIPAL, enabled_only=enabled_only)}
 
-    async def aget_skill(self, name: str) -> dict[str, Any] | None:
+    async def aget_skill(self, name: str) -> SkillText | None:
         """The same with ``content``, the text of its SKILL.md; None: there is no such skill."""
         try:
-            return {**await self._runtime.skills.get(LOCAL_PRINCIPAL, name)}
+            return await self._runtime.skills.get(LOCAL_PRINCIPAL, name)
         except NotFoundError:
             return None
 
-    async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
+    async def aupdate_skill(self, name: str, *, enabled: bool) -> SkillInfo:
         """Switch a skill on or off. Raises NotFoundError."""
-        return {**await self._runtime.skills.set_enabled(LOCAL_PRINCIPAL, name, enabled)}
+        return await self._runtime.skills.set_enabled(LOCAL_PRINCIPAL, name, enabled)
 
-    async def ainstall_skill(self, skill_path: str | Path) -> dict[str, Any]:
-        """``{success, skill_name, message, findings, review}``, from an archive, a folder or a git address.
+    async def ainstall_skill(self, skill_path: str | Path) -> Installed:
+        """Install a skill from an archive, a folder or a git address.
 
         Raises:
             FileNotFoundError: there is no such file.
             RequestError: it holds no skill, or there is one of that name; says why.
         """
-        return {**await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(skill_path))}
+        return await self._runtime.skills.install(LOCAL_PRINCIPAL, await skill_source(skill_path))
 
-    async def askill_suggestions(self) -> dict[str, Any]:
-        """``{suggestions: [{id, action, name, file_path, diff, findings, review, …}]}``: what agents would change in your skills."""
+    async def askill_suggestions(self) -> dict[str, list[SkillSuggestion]]:
+        """Return what agents would change in your skills: ``{suggestions: […]}``."""
         return {"suggestions": await self._runtime.skills.suggestions(LOCAL_PRINCIPAL)}
 
     async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
@@ -572,20 +579,20 @@ class DeerFlowClient:
 
     # memory ---------------------------------------------------------------------------------------------------------
 
-    async def aget_memory(self) -> dict[str, Any]:
-        """What is remembered, of the client's agent: ``{version, lastUpdated, user, history, facts}``."""
+    async def aget_memory(self) -> MemoryDocument:
+        """Return what is remembered, of the client's agent."""
         return await self._runtime.memory.document(LOCAL_PRINCIPAL, self._options.agent_name)
 
-    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> dict[str, Any]:
+    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> MemoryDocument:
         """Replace what is remembered by what was exported."""
         return await self._runtime.memory.replace(LOCAL_PRINCIPAL, memory_data, self._options.agent_name)
 
-    async def aclear_memory(self) -> dict[str, Any]:
+    async def aclear_memory(self) -> MemoryDocument:
         return await self.aimport_memory({})
 
     async def acreate_memory_fact(
         self, content: str, category: str = "context", confidence: float = 0.5
-    ) -> dict[str, Any]:
+    ) -> MemoryDocument:
         """Raises InvalidRequestError: no content, or a confidence outside of 0 to 1."""
         await self._runtime.memory.add(LOCAL_PRINCIPAL, content, category, confidence, self._options.agent_name)
         return await self.aget_memory()
@@ -596,37 +603,36 @@ class DeerFlowClient:
         content: str | None = None,
         category: str | None = None,
         confidence: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> MemoryDocument:
         """What is left out stays. Raises NotFoundError, or InvalidRequestError."""
         changes = {"content": content, "category": category, "confidence": confidence}
         await self._runtime.memory.change(LOCAL_PRINCIPAL, fact_id, self._options.agent_name, **changes)
         return await self.aget_memory()
 
-    async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
+    async def adelete_memory_fact(self, fact_id: str) -> MemoryDocument:
         """It can be restored for 30 days. Raises NotFoundError."""
         await self._runtime.memory.forget(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
-    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
+    async def aconfirm_memory_fact(self, fact_id: str) -> MemoryDocument:
         """Let a fact count that is not confirmed. Raises NotFoundError."""
         await self._runtime.memory.confirm(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
-    async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
+    async def aundo_memory_fact(self, fact_id: str) -> MemoryDocument:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
         await self._runtime.memory.undo(LOCAL_PRINCIPAL, fact_id, self._options.agent_name)
         return await self.aget_memory()
 
-    async def asearch_memory(self, query: str) -> list[dict[str, Any]]:
+    async def asearch_memory(self, query: str) -> list[FactView]:
         """Facts that have words of ``query``, the best first."""
         found = await self._runtime.memory.search(LOCAL_PRINCIPAL, query, self._options.agent_name)
-        return [fact_json(fact) for fact in found]
+        return [fact_view(fact) for fact in found]
 
-    async def aget_memory_config(self) -> dict[str, Any]:
+    async def aget_memory_config(self) -> MemorySettings:
         return await self._runtime.memory.settings()
 
-    async def aget_memory_status(self) -> dict[str, Any]:
-        """``{config, data}``."""
+    async def aget_memory_status(self) -> MemoryStatus:
         return {"config": await self.aget_memory_config(), "data": await self.aget_memory()}
 
     async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:
@@ -660,9 +666,9 @@ class DeerFlowClient:
         """With its versions and its memory. Raises NotFoundError; ForbiddenError: it belongs to the installation."""
         await self._runtime.agents.delete(LOCAL_PRINCIPAL, name)
 
-    async def aagent_versions(self, name: str) -> list[dict[str, Any]]:
-        """``{version, is_current, created_at, author, thread_id, diff}``, newest first. Raises NotFoundError."""
-        return [{**version} for version in await self._runtime.agents.versions(LOCAL_PRINCIPAL, name)]
+    async def aagent_versions(self, name: str) -> list[AgentVersion]:
+        """Return the versions of an agent, newest first. Raises NotFoundError."""
+        return await self._runtime.agents.versions(LOCAL_PRINCIPAL, name)
 
     async def arollback_agent(self, name: str, version: int) -> dict[str, Any]:
         """Make a former version the current one. Raises NotFoundError."""
@@ -683,25 +689,24 @@ class DeerFlowClient:
         """Replace all entries; a mark keeps its secret. Raises InvalidRequestError, ForbiddenError, UnavailableError."""
         return await self._runtime.mcp.update(LOCAL_PRINCIPAL, mcp_servers)
 
-    async def alist_mcp_servers(self) -> list[dict[str, Any]]:
-        """``{name, type, description, state, since, error, tools}`` of each."""
-        return [{**server} for server in await self._runtime.mcp.states(LOCAL_PRINCIPAL)]
+    async def alist_mcp_servers(self) -> list[McpServerState]:
+        return await self._runtime.mcp.states(LOCAL_PRINCIPAL)
 
-    async def alist_mcp_prompts(self) -> list[dict[str, Any]]:
-        """``{command, server, name, description, arguments}`` of each; a message that begins with ``command`` calls it."""
-        return [{**prompt} for prompt in await self._runtime.mcp.prompts(LOCAL_PRINCIPAL)]
+    async def alist_mcp_prompts(self) -> list[McpPrompt]:
+        """Return all prompts; a message that begins with the ``command`` of one calls it."""
+        return await self._runtime.mcp.prompts(LOCAL_PRINCIPAL)
 
-    async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
+    async def arestart_mcp_server(self, name: str) -> McpServerState:
         """Open a new session, and wait for it. Raises NotFoundError."""
-        return {**await self._runtime.mcp.restart(LOCAL_PRINCIPAL, name)}
+        return await self._runtime.mcp.restart(LOCAL_PRINCIPAL, name)
 
-    async def alist_mcp_changes(self, name: str) -> list[dict[str, Any]]:
+    async def alist_mcp_changes(self, name: str) -> list[McpChange]:
         """Return the definitions of a server's tools that changed since they were accepted: what was, what is, and ``digest``."""
-        return [{**change} for change in await self._runtime.mcp.changes(LOCAL_PRINCIPAL, name)]
+        return await self._runtime.mcp.changes(LOCAL_PRINCIPAL, name)
 
-    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[dict[str, Any]]:
+    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[McpChange]:
         """Let policies and trust hold for these definitions, too; return those that still wait. Raises ConflictError."""
-        return [{**change} for change in await self._runtime.mcp.accept(LOCAL_PRINCIPAL, name, digests)]
+        return await self._runtime.mcp.accept(LOCAL_PRINCIPAL, name, digests)
 
     async def aread_mcp_log(self, name: str) -> list[str]:
         """What the server has written last. Raises NotFoundError."""

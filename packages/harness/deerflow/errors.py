@@ -211,3 +211,10 @@ class UnavailableError(RequestError):
 
     status = 503
     code = "unavailable"
+
+
+class DiskFullError(RequestError):
+    """There is no room for a file."""
+
+    status = 507
+    code = "disk_full"

@@ -65,7 +65,7 @@ from deerflow.runs.finalize import DELETE_THREAD
 from deerflow.runs.protocol_stream import ProtocolStreams
 from deerflow.runs.request import RunRequest
 from deerflow.runs.service import RunService
-from deerflow.runs.view import run_json
+from deerflow.runs.view import run_view
 from deerflow.security.addresses import Network
 from deerflow.security.outbound import Outbound
 from deerflow.storage.checkpoints import Checkpointer, checkpointer_for
@@ -422,7 +422,7 @@ class Runtime(RunObserver):
 
     async def _described(self, principal: Principal, run_id: str) -> Mapping[str, Any]:
         run = await self.runs.get(principal, run_id)
-        return {**run_json(run), "values": await self.runs.values(run)}
+        return {**run_view(run), "values": await self.runs.values(run)}
 
     async def _delete_thread(self, job: Job) -> None:
         with suppress(NotFoundError):

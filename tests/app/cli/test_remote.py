@@ -24,7 +24,7 @@ from tests.support.gateway_process import GUARD, GatewayProcess, until
 from tests.support.warm_python import WarmPython
 
 from deerflow_app.gateway import running_server
-from deerflow_app.remote import INTERNAL_HEADER, Address, Connection, UnreachableError
+from deerflow_app.remote import INTERNAL_HEADER, Address, ServerConnection, UnreachableError
 from deerflow_app.remote.client import RemoteClient
 
 CONFIG = "config_version: 9\nsandbox:\n  tool_image:\n    enabled: false\ntitle:\n  enabled: false\n"
@@ -222,7 +222,7 @@ def test_a_server_that_is_killed_and_started_again_costs_nothing(site: Site) -> 
 async def test_a_server_that_is_gone_for_good_is_told_and_the_thread_is_kept(site: Site) -> None:
     asked = threading.Event()
     site.endpoint.script(lambda _request: (asked.set(), Delay(1000, Text("never")))[1])
-    client = await asyncio.to_thread(lambda: RemoteClient(Connection(site.address()), patience=0.5))
+    client = await asyncio.to_thread(lambda: RemoteClient(ServerConnection(site.address()), patience=0.5))
     killing = asyncio.create_task(asyncio.to_thread(lambda: asked.wait(60) and site.server.kill()))
     with pytest.raises(UnreachableError) as gone:
         async with aclosing(client.astream("work", thread_id="orphan")) as events:
@@ -297,14 +297,14 @@ def test_bad_input_is_one_clear_message(site: Site, argv: list[str], message: st
 
 
 async def test_a_thread_that_is_not_there_is_empty(site: Site) -> None:
-    client = await asyncio.to_thread(lambda: RemoteClient(Connection(site.address())))
+    client = await asyncio.to_thread(lambda: RemoteClient(ServerConnection(site.address())))
     assert (await client.athread_state("not-there"))["values"]["messages"] == []
     assert [event async for event in client.aresume("not-there")] == []
     await client.aclose()
 
 
 async def test_mcp_servers_of_a_server_are_added_seen_and_removed(site: Site) -> None:
-    client = await asyncio.to_thread(lambda: RemoteClient(Connection(site.address())))
+    client = await asyncio.to_thread(lambda: RemoteClient(ServerConnection(site.address())))
     await client.aupdate_mcp_config({"gone": {"type": "http", "url": "http://127.0.0.1:9/mcp"}})
     assert [(one["name"], one["state"]) for one in await client.alist_mcp_servers()] == [("gone", "failed")]
     assert (await client.arestart_mcp_server("gone"))["state"] == "failed"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deerflow.events.streams.langgraph_sse import frame
-from deerflow_app.remote import Address, Connection, RefusedError, UnreachableError
+from deerflow_app.remote import Address, RefusedError, ServerConnection, UnreachableError
 from deerflow_app.remote.stream import Following
 
 Answer = Callable[[str, dict[str, str]], bytes]
@@ -49,14 +49,14 @@ async def test_a_server_that_moved_is_found_with_its_new_key() -> None:
 
     async with server(answer) as url:
         for before in (Address(url, token("old"), local=True), Address("http://127.0.0.1:9", token("old"), local=True)):
-            connection = Connection(before, lambda: Address(url, token("new"), local=True))
+            connection = ServerConnection(before, lambda: Address(url, token("new"), local=True))
             assert await connection.post("/x", json={}) == {"a": 1}
             await connection.aclose()
 
 
 async def test_refusals_are_in_the_words_of_the_server() -> None:
     async with server(lambda *_: json_answer('{"detail": "It is busy.", "code": "busy"}', "409 Conflict")) as url:
-        connection = Connection(Address(url))
+        connection = ServerConnection(Address(url))
         with pytest.raises(RefusedError, match="It is busy") as refused:
             await connection.get("/x")
         await connection.aclose()
@@ -96,7 +96,7 @@ async def test_closing_stops_the_run_and_an_unheard_stop_is_told() -> None:
         return HEAD + frame("custom", b'{"type":"x"}', 1) + b": and on\r\n" * 100_000
 
     async with server(answer) as url:
-        connection = Connection(Address(url))
+        connection = ServerConnection(Address(url))
         events = Following(connection, RUN, patience=60).events()
         assert (await anext(events)).data == {"type": "x"}
         with pytest.raises(UnreachableError, match="did not hear the stop"):
@@ -107,7 +107,7 @@ async def test_closing_stops_the_run_and_an_unheard_stop_is_told() -> None:
 
 async def _texts(answer: Answer) -> list[Any]:
     async with server(answer) as url:
-        connection = Connection(Address(url))
+        connection = ServerConnection(Address(url))
         events = [event async for event in Following(connection, RUN, patience=60).events()]
         await connection.aclose()
     assert events[-1].type == "end"

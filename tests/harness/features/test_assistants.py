@@ -17,6 +17,7 @@ from deerflow.features.assistants.service import LEAD_AGENT_ID, AssistantChanges
 from deerflow.identity import Principal
 from deerflow.models.demo import DemoChatModel
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.tables import assistant_versions, threads, utc_now
 
 ALICE, BOB = Principal("alice"), Principal("bob")
@@ -162,7 +163,7 @@ async def test_each_change_is_a_version_and_one_can_go_back(service: AssistantSe
     assert (third.version, third.name, third.description, third.context) == (3, "A", None, {})
     assert await service.get(ALICE, ident) == third
     assert [found.version for found in await service.versions(ALICE, ident)] == [3, 2, 1]
-    assert [found.version for found in await service.versions(ALICE, ident, limit=1, offset=1)] == [2]
+    assert [found.version for found in await service.versions(ALICE, ident, page=ListPage(limit=1, offset=1))] == [2]
     assert [found.version for found in await service.versions(ALICE, ident, metadata={"b": 2})] == [2]
     with pytest.raises(NotFoundError):
         await service.set_latest(ALICE, ident, 4)
@@ -181,7 +182,7 @@ async def test_pages_show_the_built_in_ones_first_and_everything_once(service: A
     names: list[str] = []
     for offset in range(0, 10, 2):
         page, total = await service.search(
-            ALICE, AssistantQuery(), limit=2, offset=offset, sort_by="name", descending=False
+            ALICE, AssistantQuery(), ListPage(limit=2, offset=offset, sort_by="name", descending=False)
         )
         assert total == 8
         names += [found.name for found in page]
@@ -204,7 +205,7 @@ async def test_assistants_are_found_by_name_graph_and_metadata(service: Assistan
     assert await names(graph_id="nope") == []
     for unfit in ({"sort_by": "config"},):
         with pytest.raises(InvalidRequestError):
-            await service.search(ALICE, AssistantQuery(), **unfit)
+            await service.search(ALICE, AssistantQuery(), ListPage(**unfit))
     with pytest.raises(InvalidRequestError):
         await names(metadata={'"': 1})
 

@@ -20,6 +20,7 @@ from deerflow.features.usage.service import UsageService
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.errors import TooSlowError
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.runs import RunStore
 from deerflow.storage.search import MessageSearch, index
 from deerflow.storage.threads import ThreadFilter, ThreadRepository
@@ -32,8 +33,8 @@ QUERIES: dict[str, Query] = {
     "messages": lambda db: MessageSearch(db).search(ME, "word"),
     "messages, two words": lambda db: MessageSearch(db).search(ME, "two words"),
     "threads": lambda db: ThreadRepository(db).search(ME),
-    "threads, oldest first": lambda db: ThreadRepository(db).search(ME, descending=False),
-    "threads by age": lambda db: ThreadRepository(db).search(ME, sort_by="created_at"),
+    "threads, oldest first": lambda db: ThreadRepository(db).search(ME, page=ListPage(descending=False)),
+    "threads by age": lambda db: ThreadRepository(db).search(ME, page=ListPage(sort_by="created_at")),
     "threads with a status": lambda db: ThreadRepository(db).search(ME, ThreadFilter(status="busy")),
     "threads with metadata": lambda db: ThreadRepository(db).search(ME, ThreadFilter(metadata={"a": {"b": 1}})),
     "threads that wait": lambda db: ThreadRepository(db).waiting(ME, 100),
@@ -50,11 +51,14 @@ QUERIES: dict[str, Query] = {
 }
 
 SORTED: dict[str, tuple[str, Query]] = {
-    "threads by status": ("no page asks for it", lambda db: ThreadRepository(db).search(ME, sort_by="status")),
+    "threads by status": (
+        "no page asks for it",
+        lambda db: ThreadRepository(db).search(ME, page=ListPage(sort_by="status")),
+    ),
     "tokens": ("a person has few", lambda db: TokenRepository(db).list(ME)),
     "assistants": (
         "a person has few",
-        lambda db: AssistantRepository(db).search(ME, AssistantQuery(name="a"), limit=10, offset=0),
+        lambda db: AssistantRepository(db).search(ME, AssistantQuery(name="a")),
     ),
     "usage": ("a year at most", lambda db: UsageService(db).report(ME, by="model")),
     "usage of everyone": ("a year at most", lambda db: UsageService(db).report(ADMIN, everyone=True)),

@@ -10,6 +10,7 @@ from sqlalchemy import insert, update
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.provenance import UNJUDGED, Source, has_rows
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.storage.threads import (
@@ -203,7 +204,7 @@ async def test_search_filters_sorts_and_pages(database: Database, repository: Th
     await database.write(lambda connection: set_status(connection, "t1", "busy"))
 
     async def ids(wanted: ThreadFilter = ThreadFilter(), **options: Any) -> list[str]:
-        return [thread.thread_id for thread in (await repository.search(ALICE, wanted, **options))[0]]
+        return [thread.thread_id for thread in (await repository.search(ALICE, wanted, ListPage(**options)))[0]]
 
     assert await ids() == ["t1", "t4", "t3", "t2", "t0"]
     assert await ids(sort_by="created_at", descending=False) == ["t0", "t1", "t2", "t3", "t4"]
@@ -213,7 +214,7 @@ async def test_search_filters_sorts_and_pages(database: Database, repository: Th
     assert await ids(ThreadFilter(ids=["t0", "t3", "foreign"])) == ["t3", "t0"]
     assert await ids(ThreadFilter(ids=[])) == []
     assert await ids(ThreadFilter(title="Title 2")) == ["t2"]
-    assert (await repository.search(ALICE, limit=2, offset=4))[1] == 5
+    assert (await repository.search(ALICE, page=ListPage(limit=2, offset=4)))[1] == 5
 
 
 async def test_metadata_does_not_make_a_thread_newer(repository: ThreadRepository) -> None:

@@ -20,6 +20,7 @@ from deerflow.features.schedules.service import CronChanges, CronRequest, CronSe
 from deerflow.features.webhooks import WebhookPolicy, Webhooks
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.tables import jobs as job_table
 from deerflow.storage.tables import runs, threads, utc_now
 from deerflow.tasks import jobs
@@ -305,7 +306,7 @@ async def test_crons_are_found_by_what_they_are_and_in_order(world: World, datab
     soon = await world.crons.create(ALICE, hourly(), thread_id="t1")
 
     async def ids(query: CronQuery, **options: Any) -> list[str]:
-        return [cron.cron_id for cron in (await world.crons.search(ALICE, query, **options))[0]]
+        return [cron.cron_id for cron in (await world.crons.search(ALICE, query, ListPage(**options)))[0]]
 
     assert await ids(CronQuery()) == [soon.cron_id, off.cron_id, late.cron_id]
     by_next = {"sort_by": "next_run_date", "descending": False}

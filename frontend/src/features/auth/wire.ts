@@ -15,10 +15,10 @@ export async function me(): Promise<Account> {
 }
 export const setupStatus: () => Promise<SetupStatus> = api.setupStatus;
 
-export async function signIn(email: string, password: string): Promise<components["schemas"]["Session"]> {
+export async function signIn(email: string, password: string): Promise<components["schemas"]["SessionInfo"]> {
   const body = new URLSearchParams({ username: email, password });
   const answer = await request("POST", "/api/v1/auth/login/local", { body });
-  return (await answer.json()) as components["schemas"]["Session"];
+  return (await answer.json()) as components["schemas"]["SessionInfo"];
 }
 
 export const register = (email: string, password: string) =>

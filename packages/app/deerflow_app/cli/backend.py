@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deerflow.models import ModelInfo
     from deerflow.sandbox.tool_image import ToolImage
     from deerflow_app.gateway import RunningServer
-    from deerflow_app.remote import Address, Connection
+    from deerflow_app.remote import Address, ServerConnection
     from deerflow_app.remote.client import RemoteClient, RemoteModel
 
     Client = DeerFlowClient | RemoteClient
@@ -143,7 +143,7 @@ def _here(settings: Settings, notice: str) -> Backend:
     )
 
 
-def _there(settings: Settings, server: Connection) -> Backend:
+def _there(settings: Settings, server: ServerConnection) -> Backend:
     from deerflow.config import Paths
     from deerflow_app.cli.chat.files import local_file_sizes
     from deerflow_app.remote.client import RemoteClient
@@ -171,7 +171,7 @@ def local_zone() -> str | None:
     return named or os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2] or None
 
 
-def _server(settings: Settings) -> tuple[Connection | None, str]:
+def _server(settings: Settings) -> tuple[ServerConnection | None, str]:
     """The server to use; or None, and why it is not used if there is one."""
     if url := os.environ.get(URL_VAR, "").strip():
         return _elsewhere(settings, url, os.environ.get(KEY_VAR, "").strip())
@@ -185,7 +185,7 @@ def _server(settings: Settings) -> tuple[Connection | None, str]:
     if own is not None and (server.config is None or own.resolve() != Path(server.config).resolve()):
         theirs = f"with {server.config}" if server.config else "without a configuration file"
         return None, f"The server at {server.url} runs {theirs}, so this works without it, with {own}."
-    from deerflow_app.remote import INTERNAL_HEADER, Address, Connection
+    from deerflow_app.remote import INTERNAL_HEADER, Address, ServerConnection
 
     def address_of(found: RunningServer) -> Address:
         return Address(found.url, {INTERNAL_HEADER: found.token}, local=True)
@@ -195,17 +195,17 @@ def _server(settings: Settings) -> tuple[Connection | None, str]:
         found = running_server(data_dir)
         return address_of(found) if found else None
 
-    return Connection(address_of(server), find), ""
+    return ServerConnection(address_of(server), find), ""
 
 
-def _elsewhere(settings: Settings, url: str, key: str) -> tuple[Connection | None, str]:
-    from deerflow_app.remote import Address, Connection
+def _elsewhere(settings: Settings, url: str, key: str) -> tuple[ServerConnection | None, str]:
+    from deerflow_app.remote import Address, ServerConnection
 
     if settings.config is not None:
         return None, f"{URL_VAR} is set, but --config {settings.config} is for this process: it does the work."
     if not url.startswith(("http://", "https://")):
         raise usage_failure(f"{URL_VAR} is {url!r}.", "It begins with http:// or https://, e.g. http://127.0.0.1:2026.")
-    return Connection(Address(url.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {})), ""
+    return ServerConnection(Address(url.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {})), ""
 
 
 def _own_config(settings: Settings) -> Path | None:

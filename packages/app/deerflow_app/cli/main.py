@@ -142,7 +142,7 @@ def run(
     ] = None,
 ) -> None:
     """Carry out one task: progress on stderr, the answer on stdout, delivered files in --out."""
-    from deerflow_app.cli.commands.run import Task, on_terminal, run_once
+    from deerflow_app.cli.commands.run import OneShot, on_terminal, run_once
 
     asked = on_terminal()
     if approve == "ask" and not asked:
@@ -157,7 +157,7 @@ def run(
         agent=agent,
         unattended=not (approve or asked),
     )
-    wanted = Task(task, tuple(file or ()), out, thread, approve or ("ask" if asked else None), tuple(check or ()))
+    wanted = OneShot(task, tuple(file or ()), out, thread, approve or ("ask" if asked else None), tuple(check or ()))
     raise typer.Exit(run_once(chosen, wanted, as_json=as_json))
 
 

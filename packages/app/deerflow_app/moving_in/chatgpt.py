@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import ChatMessage, MovedChat, moment, without
+from deerflow_app.moving_in.threads import MovedChat, MovedMessage, moment, without
 
 ORIGIN = "chatgpt"
 _ROLES = {"user": "human", "assistant": "ai"}
@@ -42,7 +42,7 @@ def _way(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*reversed(way.values())]
 
 
-def _message(node: Mapping[str, Any]) -> ChatMessage | None:
+def _message(node: Mapping[str, Any]) -> MovedMessage | None:
     message = node.get("message") or {}
     role = _ROLES.get(str((message.get("author") or {}).get("role")))
     content, metadata = message.get("content") or {}, message.get("metadata") or {}
@@ -52,7 +52,7 @@ def _message(node: Mapping[str, Any]) -> ChatMessage | None:
     text = without("\n\n".join(_parts(content)), _MARK, _END)
     if not text.strip():
         return None
-    return ChatMessage("human" if role == "human" else "ai", text, str(node["id"]), moment(message.get("create_time")))
+    return MovedMessage("human" if role == "human" else "ai", text, str(node["id"]), moment(message.get("create_time")))
 
 
 def _parts(content: Mapping[str, Any]) -> Iterator[str]:

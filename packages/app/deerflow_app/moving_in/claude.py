@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import ChatMessage, MovedChat, moment
+from deerflow_app.moving_in.threads import MovedChat, MovedMessage, moment
 
 ORIGIN = "claude"
 
@@ -16,12 +16,12 @@ def is_it(item: Mapping[str, Any]) -> bool:
 
 def read(item: Mapping[str, Any]) -> MovedChat:
     """Read one conversation. Raises KeyError, TypeError, ValueError, AttributeError if it is broken."""
-    found: list[ChatMessage] = []
+    found: list[MovedMessage] = []
     for index, message in enumerate(item["chat_messages"]):
         text = "\n\n".join(_texts(message))
         if text.strip():
             role = "human" if message["sender"] == "human" else "ai"
-            found.append(ChatMessage(role, text, str(message.get("uuid") or index), moment(message.get("created_at"))))
+            found.append(MovedMessage(role, text, str(message.get("uuid") or index), moment(message.get("created_at"))))
     created_at, updated_at = moment(item.get("created_at")), moment(item.get("updated_at"))
     key = str(item.get("uuid") or f"{item.get('name')}/{item.get('created_at')}")
     return MovedChat(key, str(item.get("name") or ""), found, created_at, updated_at)

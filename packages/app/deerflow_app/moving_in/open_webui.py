@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deerflow_app.moving_in.threads import ChatMessage, MovedChat, moment, without
+from deerflow_app.moving_in.threads import MovedChat, MovedMessage, moment, without
 
 ORIGIN = "open-webui"
 _DETAILS = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
@@ -20,13 +20,13 @@ def is_it(item: Mapping[str, Any]) -> bool:
 def read(item: Mapping[str, Any]) -> MovedChat:
     """Read one row. Raises KeyError, TypeError, ValueError, AttributeError if it is broken."""
     chat = _chat(item)
-    found: list[ChatMessage] = []
+    found: list[MovedMessage] = []
     for index, message in enumerate(_way(chat)):
         text = "\n\n".join(_texts(message))
         role = message.get("role")
         if role in ("user", "assistant") and text.strip():
             side = "human" if role == "user" else "ai"
-            found.append(ChatMessage(side, text, str(message.get("id") or index), moment(message.get("timestamp"))))
+            found.append(MovedMessage(side, text, str(message.get("id") or index), moment(message.get("timestamp"))))
     created_at = moment(item.get("created_at") or chat.get("timestamp"))
     title, metadata = (
         str(item.get("title") or chat.get("title") or ""),

@@ -27,7 +27,7 @@ UNTITLED = "Untitled"
 
 
 @dataclass(frozen=True, slots=True)
-class ChatMessage:
+class MovedMessage:
     """A message of either side. ``key`` names it within its chat."""
 
     role: Literal["human", "ai"]
@@ -42,7 +42,7 @@ class MovedChat:
 
     key: str
     title: str
-    messages: Sequence[ChatMessage]
+    messages: Sequence[MovedMessage]
     created_at: datetime | None
     updated_at: datetime | None
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -95,7 +95,7 @@ class ThreadImport:
         return UNFINISHED in known.metadata
 
 
-def message_of(each: ChatMessage, thread_id: str) -> AnyMessage:
+def message_of(each: MovedMessage, thread_id: str) -> AnyMessage:
     """Return a message of a chat as one of a thread, whose id follows from where it stands."""
     message_id = str(uuid.uuid5(NAMESPACE, f"{thread_id}/{each.key}"))
     stamp: dict[str, Any] = {} if each.at is None else {"timestamp": each.at.isoformat()}

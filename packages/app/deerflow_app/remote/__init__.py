@@ -32,7 +32,7 @@ class Address:
     local: bool = False
 
 
-class Connection:
+class ServerConnection:
     """Args:
     find: looks for a local server anew when it does not answer any more; may block. None: there is but one address.
     """

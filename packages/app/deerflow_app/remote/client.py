@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,10 @@ from pydantic import BaseModel
 
 from deerflow.config.model_origin import ModelOrigin
 from deerflow.identity import check_id
-from deerflow_app.remote import Connection, RefusedError, get_once
+from deerflow_app.remote import RefusedError, ServerConnection, get_once
 
 if TYPE_CHECKING:
     from deerflow.events.streams.client_events import StreamEvent
-    from deerflow.features.tracing.timeline import Timeline
-    from deerflow.features.usage.service import UsageReport
 
 PATIENCE = 60.0
 """Seconds that a turn waits for a server that has gone, perhaps to be started anew."""
@@ -37,6 +36,38 @@ class RemoteModel(BaseModel):
     discovered_from: ModelOrigin | None = None
 
 
+_NAME = re.compile(r"{(\w+)}")
+
+
+def _verb(
+    method: str, path: str, *names: str, part: str | None = None, body: str | None = None
+) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return a method of :class:`RemoteClient`, called as the one of its name in ``DeerFlowClient``.
+
+    Args:
+        path: its names are the first arguments.
+        names: of the arguments after them. They are fields of the JSON that is sent, in a GET of the query.
+        part: of the answer, that is returned; None: all of it.
+        body: the argument that is the JSON.
+    """
+    in_path = _NAME.findall(path)
+    order = [*in_path, *names, *([body] if body else [])]
+
+    async def ask(self: RemoteClient, *arguments: Any, **given: Any) -> Any:
+        given |= zip(order, arguments, strict=False)
+        where = path.format_map({name: quote(given.pop(name), safe="") for name in in_path})
+        sent = (
+            given[body]
+            if body
+            else {name: value for name, value in given.items() if value is not None or method != "GET"}
+        )
+        named = {"params" if method == "GET" else "json": sent} if sent or body else {}
+        answer = await self._connection.ask(method, where, **named)  # pyright: ignore[reportPrivateUsage]
+        return answer[part] if part else answer
+
+    return ask
+
+
 class RemoteClient:
     """See ``deerflow_app.cli.backend.Client``.
 
@@ -49,7 +80,7 @@ class RemoteClient:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ServerConnection,
         *,
         options: Mapping[str, Any] | None = None,
         patience: float = PATIENCE,
@@ -175,26 +206,16 @@ class RemoteClient:
             "running": bool(active),
         }
 
-    async def acontext(self, thread_id: str, *, model_name: str | None = None) -> dict[str, Any]:
-        """What fills the model's window in this thread, in tokens."""
-        params = {"model_name": model_name} if model_name else None
-        return await self._connection.get(f"/api/threads/{check_id(thread_id, 'thread id')}/context", params)
-
     async def atasks(self, thread_id: str) -> list[dict[str, Any]]:
         """The thread's subagents."""
         return await self._if_there(f"/api/threads/{check_id(thread_id, 'thread id')}/tasks") or []
 
-    async def atask_messages(self, thread_id: str, task_id: str) -> list[dict[str, Any]]:
-        """What was said in a subagent."""
-        path = f"/api/threads/{check_id(thread_id, 'thread id')}/tasks/{quote(task_id, safe='')}/messages"
-        return await self._connection.get(path)
-
-    async def agrants(self) -> list[dict[str, Any]]:
-        """What the person has approved for longer than one call, the newest first."""
-        return (await self._connection.get("/api/approvals/grants"))["grants"]
-
-    async def arevoke_grant(self, grant_id: str) -> None:
-        await self._connection.ask("DELETE", f"/api/approvals/grants/{quote(grant_id, safe='')}")
+    agrants = _verb("GET", "/api/approvals/grants", part="grants")
+    arevoke_grant = _verb("DELETE", "/api/approvals/grants/{grant_id}")
+    atask_messages = _verb("GET", "/api/threads/{thread_id}/tasks/{task_id}/messages")
+    acontext = _verb("GET", "/api/threads/{thread_id}/context", "model_name")
+    atimeline = _verb("GET", "/api/runs/{run_id}/timeline")
+    ausage = _verb("GET", "/api/usage")
 
     async def _runs(self, thread_id: str) -> list[dict[str, Any]]:
         """The newest first; a thread that is not there has none."""
@@ -210,39 +231,17 @@ class RemoteClient:
                 raise
             return None
 
-    async def atimeline(self, run_id: str) -> Timeline:
-        """See ``DeerFlowClient.atimeline``."""
-        return await self._connection.get(f"/api/runs/{quote(run_id, safe='')}/timeline")
-
-    async def ausage(self, **asked: Any) -> UsageReport:
-        """See ``DeerFlowClient.ausage``."""
-        return await self._connection.get(
-            "/api/usage", {key: value for key, value in asked.items() if value is not None}
-        )
-
     # skills ---------------------------------------------------------------------------------------------------------
 
-    async def alist_skills(self) -> dict[str, Any]:
-        """See ``DeerFlowClient.alist_skills``."""
-        return await self._connection.get("/api/skills")
+    alist_skills = _verb("GET", "/api/skills")
+    aupdate_skill = _verb("PUT", "/api/skills/{name}", "enabled")
+    adelete_skill = _verb("DELETE", "/api/skills/custom/{name}")
+    aset_skill_secret = _verb("PUT", "/api/skills/{name}/secrets/{secret}", "value")
+    aconfirm_skill_secrets = _verb("POST", "/api/skills/{name}/secrets/confirm", "digest")
+    askill_suggestions = _verb("GET", "/api/skills/suggestions")
 
     async def aget_skill(self, name: str) -> dict[str, Any] | None:
-        """See ``DeerFlowClient.aget_skill``."""
         return await self._if_there(f"/api/skills/{quote(name, safe='')}")
-
-    async def aupdate_skill(self, name: str, *, enabled: bool) -> dict[str, Any]:
-        """See ``DeerFlowClient.aupdate_skill``."""
-        return await self._connection.ask("PUT", f"/api/skills/{quote(name, safe='')}", json={"enabled": enabled})
-
-    async def aset_skill_secret(self, name: str, secret: str, value: str | None) -> dict[str, bool]:
-        """See ``DeerFlowClient.aset_skill_secret``."""
-        path = f"/api/skills/{quote(name, safe='')}/secrets/{quote(secret, safe='')}"
-        return await self._connection.ask("PUT", path, json={"value": value})
-
-    async def aconfirm_skill_secrets(self, name: str, digest: str) -> dict[str, bool]:
-        """See ``DeerFlowClient.aconfirm_skill_secrets``."""
-        path = f"/api/skills/{quote(name, safe='')}/secrets/confirm"
-        return await self._connection.ask("POST", path, json={"digest": digest})
 
     async def ainstall_skill(self, skill_path: str | Path) -> dict[str, Any]:
         """See ``DeerFlowClient.ainstall_skill``."""
@@ -259,107 +258,46 @@ class RemoteClient:
             "/api/skills/archive", content=body, headers={"Content-Type": "application/zip"}
         )
 
-    async def askill_suggestions(self) -> dict[str, Any]:
-        """See ``DeerFlowClient.askill_suggestions``."""
-        return await self._connection.get("/api/skills/suggestions")
-
     async def areview_skill_suggestion(self, suggestion_id: str, *, accept: bool) -> None:
         """See ``DeerFlowClient.areview_skill_suggestion``."""
         path = f"/api/skills/suggestions/{quote(suggestion_id, safe='')}"
         await self._connection.ask("POST" if accept else "DELETE", path)
 
-    async def adelete_skill(self, name: str) -> None:
-        """See ``DeerFlowClient.adelete_skill``."""
-        await self._connection.ask("DELETE", f"/api/skills/custom/{quote(name, safe='')}")
+    # memory ---------------------------------------------------------------------------------------------------------
 
-    # memory: see DeerFlowClient ---------------------------------------------------------------------------------------
+    aget_memory = _verb("GET", "/api/memory")
+    aimport_memory = _verb("POST", "/api/memory/import", body="memory_data")
+    acreate_memory_fact = _verb("POST", "/api/memory/facts", "content", "category", "confidence")
+    adelete_memory_fact = _verb("DELETE", "/api/memory/facts/{fact_id}")
+    aconfirm_memory_fact = _verb("POST", "/api/memory/facts/{fact_id}/confirm")
+    aundo_memory_fact = _verb("POST", "/api/memory/facts/{fact_id}/undo")
+    asearch_memory = _verb("GET", "/api/memory/search", "q", part="facts")
 
-    async def aget_memory(self) -> dict[str, Any]:
-        return await self._memory("GET")
+    # agents ---------------------------------------------------------------------------------------------------------
 
-    async def aimport_memory(self, memory_data: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._memory("POST", "/import", json=memory_data)
-
-    async def acreate_memory_fact(
-        self, content: str, category: str = "context", confidence: float = 0.5
-    ) -> dict[str, Any]:
-        fact = {"content": content, "category": category, "confidence": confidence}
-        return await self._memory("POST", "/facts", json=fact)
-
-    async def adelete_memory_fact(self, fact_id: str) -> dict[str, Any]:
-        return await self._memory("DELETE", f"/facts/{quote(fact_id, safe='')}")
-
-    async def aconfirm_memory_fact(self, fact_id: str) -> dict[str, Any]:
-        return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/confirm")
-
-    async def aundo_memory_fact(self, fact_id: str) -> dict[str, Any]:
-        return await self._memory("POST", f"/facts/{quote(fact_id, safe='')}/undo")
-
-    async def asearch_memory(self, query: str) -> list[dict[str, Any]]:
-        return (await self._memory("GET", "/search", params={"q": query}))["facts"]
-
-    async def _memory(self, method: str, path: str = "", **options: Any) -> Any:
-        return await self._connection.ask(method, f"/api/memory{path}", **options)
-
-    # agents: see DeerFlowClient ---------------------------------------------------------------------------------------
-
-    async def alist_agents(self) -> list[dict[str, Any]]:
-        return (await self._agents("GET"))["agents"]
-
-    async def aget_agent(self, name: str) -> dict[str, Any]:
-        return await self._agents("GET", f"/{quote(name, safe='')}")
-
-    async def acreate_agent(self, name: str, **settings: Any) -> dict[str, Any]:
-        return await self._agents("POST", json={"name": name, **settings})
-
-    async def aupdate_agent(self, name: str, **changes: Any) -> dict[str, Any]:
-        return await self._agents("PUT", f"/{quote(name, safe='')}", json=changes)
-
-    async def adelete_agent(self, name: str) -> None:
-        await self._agents("DELETE", f"/{quote(name, safe='')}")
-
-    async def aagent_versions(self, name: str) -> list[dict[str, Any]]:
-        return (await self._agents("GET", f"/{quote(name, safe='')}/versions"))["versions"]
-
-    async def arollback_agent(self, name: str, version: int) -> dict[str, Any]:
-        return await self._agents("POST", f"/{quote(name, safe='')}/rollback", json={"version": version})
-
-    async def _agents(self, method: str, path: str = "", **options: Any) -> Any:
-        return await self._connection.ask(method, f"/api/agents{path}", **options)
+    alist_agents = _verb("GET", "/api/agents", part="agents")
+    aget_agent = _verb("GET", "/api/agents/{name}")
+    acreate_agent = _verb("POST", "/api/agents", "name")
+    aupdate_agent = _verb("PUT", "/api/agents/{name}")
+    adelete_agent = _verb("DELETE", "/api/agents/{name}")
+    aagent_versions = _verb("GET", "/api/agents/{name}/versions", part="versions")
+    arollback_agent = _verb("POST", "/api/agents/{name}/rollback", "version")
 
     async def asearch_chats(self, query: str) -> list[dict[str, Any]]:
         """See DeerFlowClient."""
         hits = (await self._connection.get("/api/search/messages", {"q": query}))["data"]
         return [{key: hit[key] for key in ("thread_id", "title", "snippet")} for hit in hits]
 
-    # MCP servers: see DeerFlowClient ----------------------------------------------------------------------------------
+    # MCP servers ----------------------------------------------------------------------------------------------------
 
-    async def aget_mcp_config(self) -> dict[str, Any]:
-        return await self._connection.get("/api/mcp/config")
-
-    async def aupdate_mcp_config(self, mcp_servers: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._connection.ask("PUT", "/api/mcp/config", json={"mcp_servers": mcp_servers})
-
-    async def alist_mcp_servers(self) -> list[dict[str, Any]]:
-        return (await self._connection.get("/api/mcp/servers"))["servers"]
-
-    async def alist_mcp_prompts(self) -> list[dict[str, Any]]:
-        return (await self._connection.get("/api/mcp/prompts"))["prompts"]
-
-    async def arestart_mcp_server(self, name: str) -> dict[str, Any]:
-        return await self._connection.post(f"/api/mcp/servers/{quote(name, safe='')}/restart")
-
-    async def alist_mcp_changes(self, name: str) -> list[dict[str, Any]]:
-        return (await self._connection.get(f"/api/mcp/servers/{quote(name, safe='')}/changes"))["changes"]
-
-    async def aaccept_mcp_changes(self, name: str, digests: Sequence[str]) -> list[dict[str, Any]]:
-        answer = await self._connection.post(
-            f"/api/mcp/servers/{quote(name, safe='')}/accept", json={"digests": list(digests)}
-        )
-        return answer["changes"]
-
-    async def aread_mcp_log(self, name: str) -> list[str]:
-        return (await self._connection.get(f"/api/mcp/servers/{quote(name, safe='')}/log"))["lines"]
+    aget_mcp_config = _verb("GET", "/api/mcp/config")
+    aupdate_mcp_config = _verb("PUT", "/api/mcp/config", "mcp_servers")
+    alist_mcp_servers = _verb("GET", "/api/mcp/servers", part="servers")
+    alist_mcp_prompts = _verb("GET", "/api/mcp/prompts", part="prompts")
+    arestart_mcp_server = _verb("POST", "/api/mcp/servers/{name}/restart")
+    alist_mcp_changes = _verb("GET", "/api/mcp/servers/{name}/changes", part="changes")
+    aaccept_mcp_changes = _verb("POST", "/api/mcp/servers/{name}/accept", "digests", part="changes")
+    aread_mcp_log = _verb("GET", "/api/mcp/servers/{name}/log", part="lines")
 
     # files ----------------------------------------------------------------------------------------------------------
 

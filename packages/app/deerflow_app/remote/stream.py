@@ -11,7 +11,7 @@ from typing import Any
 from deerflow.events.store import RunEvent
 from deerflow.events.streams.client_events import StreamEvent, TurnEvents, shown_values
 from deerflow.server_events import Event, EventDecoder
-from deerflow_app.remote import Connection, RefusedError, UnreachableError
+from deerflow_app.remote import RefusedError, ServerConnection, UnreachableError
 
 MODES = ("values", "updates", "messages-tuple", "custom")
 PAUSES = (0.1, 0.5, 1.0, 2.0)
@@ -26,7 +26,7 @@ class Following:
     patience: seconds after which a server that does not answer is given up.
     """
 
-    def __init__(self, connection: Connection, run: Mapping[str, Any], *, patience: float) -> None:
+    def __init__(self, connection: ServerConnection, run: Mapping[str, Any], *, patience: float) -> None:
         self._connection = connection
         self._run_id = str(run["run_id"])
         self._path = f"/api/threads/{run['thread_id']}/runs/{run['run_id']}"

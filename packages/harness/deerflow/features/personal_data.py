@@ -7,7 +7,7 @@ import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
@@ -94,7 +94,7 @@ class PersonalData:
 
     async def _documents(
         self, principal: Principal, holds: Counter[str]
-    ) -> AsyncGenerator[tuple[str, dict[str, Any] | list[Any]], None]:
+    ) -> AsyncGenerator[tuple[str, Mapping[str, Any] | list[Any]], None]:
         """Yield the documents that the database keeps besides chats, by name in the archive."""
         own = await self._agents.own(principal)
         for agent in own:

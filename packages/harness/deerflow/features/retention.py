@@ -31,6 +31,7 @@ from deerflow.config import Paths
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.tables import (
     api_tokens,
     assistants,
@@ -308,7 +309,7 @@ async def delete_belongings(database: Database, service: ThreadService, paths: P
     """
     principal = Principal(user_id, source="internal")
     await database.write(_delete_rows, user_id)
-    while found := (await service.repository.search(principal, ThreadFilter(unlisted=True), limit=_THREADS))[0]:
+    while found := (await service.repository.search(principal, ThreadFilter(unlisted=True), ListPage(_THREADS)))[0]:
         for thread in found:
             with suppress(NotFoundError):
                 await service.delete(principal, thread.thread_id)

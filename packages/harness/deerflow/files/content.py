@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Protocol, TypeVar
 
 from deerflow.config.paths import VIRTUAL_ROOT, Paths
-from deerflow.errors import ForbiddenError, NotFoundError, RequestError
+from deerflow.errors import DiskFullError, ForbiddenError, NotFoundError, RequestError
 from deerflow.sandbox.files import SandboxFiles, SandboxNotADirectoryError
 from deerflow.sandbox.files.walk import SandboxNoSpaceError, shown_path
 from deerflow.sandbox.interface import (
@@ -215,11 +215,6 @@ MAX_LISTED = 5000
 _DEPTH = 32
 
 
-class NoRoomError(RequestError):
-    status = 507
-    code = "disk_full"
-
-
 @contextmanager
 def thread_files(paths: Paths, thread_id: str, user_id: str) -> Iterator[SandboxFiles]:
     """The thread's directories under their virtual paths, with the rights of their sandbox's user. Blocks."""
@@ -267,12 +262,12 @@ def file_requests(path: str) -> Iterator[None]:
     except SandboxPermissionError:
         raise ForbiddenError(f"Access denied: {shown_path(path)} is outside of the thread's files.") from None
     except SandboxNoSpaceError as error:
-        raise NoRoomError(str(error)) from None
+        raise DiskFullError(str(error)) from None
     except SandboxFileError as error:
         raise RequestError(str(error), code="invalid_path") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoRoomError("The server's disk is full. Delete files or ask who runs it for room.") from None
+            raise DiskFullError("The server's disk is full. Delete files or ask who runs it for room.") from None
         raise
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from typing_extensions import TypedDict
+
 from deerflow.config.paths import Paths
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError, TooLargeError
 from deerflow.files.content import file_requests
@@ -44,6 +46,11 @@ class SavedUpload:
 
     upload: Upload
     original: str
+
+
+class DeletedUpload(TypedDict):
+    success: bool
+    message: str
 
 
 class UploadService:
@@ -106,7 +113,7 @@ class UploadService:
         await self._threads.get(principal, thread_id)
         return await asyncio.to_thread(list_uploads, self._paths.uploads(thread_id, principal.user_id))
 
-    async def delete(self, principal: Principal, thread_id: str, filename: str) -> None:
+    async def delete(self, principal: Principal, thread_id: str, filename: str) -> DeletedUpload:
         """Raises NotFoundError, or RequestError for a name that leads elsewhere."""
         await self._threads.get(principal, thread_id, to_change=True)
         uploads = self._paths.uploads(thread_id, principal.user_id)
@@ -116,6 +123,7 @@ class UploadService:
             raise NotFoundError(f"There is no upload {filename!r}.") from None
         except (PathTraversalError, IsADirectoryError, PermissionError, ValueError):
             raise RequestError("Invalid path", code="invalid_path") from None
+        return _deleted(filename)
 
     async def _own_thread(self, principal: Principal, thread_id: str) -> None:
         try:
@@ -214,12 +222,17 @@ class LocalUploads:
     async def list(self, thread_id: str) -> list[Upload]:
         return await asyncio.to_thread(list_uploads, self._uploads(thread_id))
 
-    async def delete(self, thread_id: str, filename: str) -> None:
+    async def delete(self, thread_id: str, filename: str) -> DeletedUpload:
         """Raises FileNotFoundError, or PathTraversalError for a name that leads elsewhere."""
         await asyncio.to_thread(delete_upload, self._uploads(thread_id), filename)
+        return _deleted(filename)
 
     def _uploads(self, thread_id: str) -> Path:
         return self._paths.uploads(check_id(thread_id, "thread id"), self._user)
+
+
+def _deleted(filename: str) -> DeletedUpload:
+    return {"success": True, "message": f"Deleted {filename}"}
 
 
 def _check_files(sources: Sequence[Path]) -> None:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -142,8 +142,11 @@ def _is_empty(chunk: ChatGenerationChunk) -> bool:
 class Rest:
     """The reason for which an endpoint is not called for now, and for how many seconds."""
 
-    reason: Literal["circuit_open", "busy"]
-    seconds: float
+    reason: Annotated[
+        Literal["circuit_open", "busy"],
+        Field(description="It failed several times in a row, or its provider asked to wait."),
+    ]
+    seconds: Annotated[float, Field(description="Until it is called again, or until a test of it that succeeds.")]
 
 
 def rest_of(endpoint: Endpoint, breakers: CircuitBreakers, gates: CallGates) -> Rest | None:

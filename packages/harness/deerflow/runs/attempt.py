@@ -49,7 +49,7 @@ from deerflow.events.usage_meter import UsageMeter
 from deerflow.runs import finalize
 from deerflow.runs.background import BackgroundSubagents
 from deerflow.runs.claims import Look, begun_at, contradiction, is_told
-from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, settle, to_its_end
+from deerflow.runs.finalize import MODEL_NODE, UNFINISHED, past_cancellation, settle
 from deerflow.runs.input import GraphInput, RunInput, arrivals, at_head
 from deerflow.runs.request import RunRequest, RunSpec
 from deerflow.sandbox.interface import SandboxError
@@ -359,7 +359,7 @@ class Attempt:
             await background.next()
         while outcome.status is RunStatus.INTERRUPTED and background.running:
             if await self.parts.runs.is_answered(self.run):  # they go on in the run that brings the answer
-                await to_its_end(background.aclose())
+                await past_cancellation(background.aclose())
             else:
                 await background.next(within=ANSWER_SECONDS)
         return outcome
@@ -593,7 +593,7 @@ class Attempt:
         self.state = State.TIDYING
         is_early = outcome.unfinished is not None or outcome.status is RunStatus.ERROR
         if is_early:
-            await to_its_end(self._background.aclose())
+            await past_cancellation(self._background.aclose())
             if self._stream is not None:
                 self._stream.cancel_tasks()
         if self._is_rolled_back(outcome):
@@ -604,7 +604,7 @@ class Attempt:
             if self._stream is not None:
                 self._stream.emit_undone()
         elif is_early:
-            await to_its_end(self._settle(outcome))
+            await past_cancellation(self._settle(outcome))
 
     async def _settle(self, outcome: AttemptOutcome) -> None:
         """What cannot be done now, the next run does: the wish to stop comes first."""

@@ -81,7 +81,7 @@ async def settle(
     return list(joining)
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+async def past_cancellation(work: Coroutine[Any, Any, T]) -> T:
     """Do ``work`` to its end, and go on after it, even if this task is cancelled meanwhile because the process is to end.
 
     Raises:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 from weakref import WeakValueDictionary
 
 from deerflow.security.addresses import Network as Network
@@ -87,6 +87,8 @@ class Problem:
 
     ``values``: of the sentence, for a page that words it by its code; ``said`` is what a program, a service or the system said.
     """
+
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}
 
     code: str
     sentence: str
@@ -166,6 +168,8 @@ class GrepMatch:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Resource limits of a sandbox; 0 means no limit."""
+
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}
 
     processes: int = 512
     memory_mb: int = 4096

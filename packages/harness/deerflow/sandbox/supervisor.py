@@ -210,7 +210,7 @@ def kill_below(pid: int) -> None:
         time.sleep(0.002)
 
 
-class Job:
+class RunningCommand:
     """One command with its runner, which is the reaper of everything that the command starts."""
 
     def __init__(self, request: dict[str, Any], runner: int, output: int, status: int, state: int) -> None:
@@ -347,8 +347,8 @@ class Supervisor:
         self.requests, self.events = requests, events
         self.received = b""
         self.selector = selectors.DefaultSelector()
-        self.jobs: dict[int, Job] = {}
-        self.processes: dict[str, Job] = {}
+        self.jobs: dict[int, RunningCommand] = {}
+        self.processes: dict[str, RunningCommand] = {}
 
     # start-up ---------------------------------------------------------------------------------------------------
 
@@ -521,7 +521,7 @@ class Supervisor:
 
     # jobs -------------------------------------------------------------------------------------------------------
 
-    def _start(self, request: dict[str, Any]) -> Job | None:
+    def _start(self, request: dict[str, Any]) -> RunningCommand | None:
         cwd = request.get("cwd")
         if cwd is not None and not os.path.isdir(cwd):
             self._fail(request, f"no such directory: {cwd}")
@@ -560,7 +560,7 @@ class Supervisor:
             self._run(actions, environment, status_end, output_end, argv)
         for fd in (script, state_in, output_end, status_end):
             os.close(fd)
-        job = Job(request, runner, output, status, state_out)
+        job = RunningCommand(request, runner, output, status, state_out)
         self.jobs[runner] = job
         self.selector.register(output, selectors.EVENT_READ, lambda *_: self._pump(job))
         self.selector.register(status, selectors.EVENT_READ, lambda *_: self._on_status(job))
@@ -602,7 +602,7 @@ class Supervisor:
         finally:
             os._exit(0)
 
-    def _pump(self, job: Job) -> None:
+    def _pump(self, job: RunningCommand) -> None:
         for _ in range(16):
             if job.output is None:
                 return
@@ -625,7 +625,7 @@ class Supervisor:
             if not job.background and job.total > job.cap * 64 + (64 << 20):
                 self._stop(job, "flood")
 
-    def _on_status(self, job: Job) -> None:
+    def _on_status(self, job: RunningCommand) -> None:
         if job.status is None:
             return
         data = os.read(job.status, 4)
@@ -635,7 +635,7 @@ class Supervisor:
         job.exit_code = struct.unpack("i", data)[0] if len(data) == 4 else None
         job.ended = time.monotonic()
 
-    def _stop(self, job: Job, reason: str, gently: bool = False) -> None:
+    def _stop(self, job: RunningCommand, reason: str, gently: bool = False) -> None:
         if job.stopping is None:
             job.stopping = reason
         if gently and job.runner is not None:
@@ -644,7 +644,7 @@ class Supervisor:
         else:
             self._destroy(job)
 
-    def _destroy(self, job: Job) -> None:
+    def _destroy(self, job: RunningCommand) -> None:
         if job.runner is not None:
             kill_below(job.runner)
             send_signal([job.runner], signal.SIGKILL)
@@ -709,7 +709,7 @@ class Supervisor:
 
     # reports ----------------------------------------------------------------------------------------------------
 
-    def _finish(self, job: Job) -> None:
+    def _finish(self, job: RunningCommand) -> None:
         """The runner is gone and with it everything that the command started."""
         self._on_status(job)
         self._pump(job)
@@ -725,7 +725,7 @@ class Supervisor:
             os.close(job.state)
         job.output = job.state = None
 
-    def _report_end(self, job: Job) -> None:
+    def _report_end(self, job: RunningCommand) -> None:
         job.reported = True
         if job.persist and job.stopping is None:
             self._keep_state(job)
@@ -752,7 +752,7 @@ class Supervisor:
             }
         )
 
-    def _keep_state(self, job: Job) -> None:
+    def _keep_state(self, job: RunningCommand) -> None:
         if job.state is None:
             return
         state = os.pread(job.state, STATE_BYTES + 1, 0)
@@ -760,7 +760,7 @@ class Supervisor:
         if separator and len(state) <= STATE_BYTES:
             self.cwd, self.state = cwd.decode("utf-8", "surrogateescape"), rest
 
-    def _report(self, request_id: int, job: Job | None, peek: bool = False) -> None:
+    def _report(self, request_id: int, job: RunningCommand | None, peek: bool = False) -> None:
         message: dict[str, Any] = {"event": "process", "id": request_id, "known": job is not None}
         if job is not None:
             data, dropped = ("", 0) if peek else job.take_tail()

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field, PlainSerializer
 from sqlalchemy import Table
+from typing_extensions import TypedDict
 
 from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
+from deerflow.storage.moment import Moment
 from deerflow.storage.tables import asked_calls, grants, tool_decisions, utc_now
 from deerflow.storage.visibility import changeable, readable, values_of
+
+AgentName = Annotated[str, PlainSerializer(lambda name: name or None, return_type=str | None)]
+"""A custom agent's; the lead agent's is empty here, and null to clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,40 @@ class Grant:
     created_at: datetime
 
 
+class GrantView(TypedDict):
+    """A grant as its person sees it."""
+
+    id: str
+    agent: Annotated[AgentName, Field(description="A custom agent; null: the lead agent.")]
+    tool: Annotated[str, Field(description="Empty if the grant is for a destination.")]
+    thread_id: Annotated[str | None, Field(description="null: in all threads.")]
+    pattern: Annotated[
+        dict[str, str | None] | None,
+        Field(description="Globs by argument, null for any value. Without a pattern: every call."),
+    ]
+    digest: Annotated[
+        str | None,
+        Field(
+            description="Of the tool's definition; empty for tools of DeerFlow. null: the grant has expired, calls ask again."
+        ),
+    ]
+    destination: Annotated[str | None, Field(description="A host or server to which the thread may send.")]
+    created_at: Moment
+
+
+def grant_view(grant: Grant) -> GrantView:
+    return {
+        "id": grant.id,
+        "agent": grant.agent,
+        "tool": grant.tool,
+        "thread_id": grant.thread_id,
+        "pattern": grant.pattern,
+        "digest": grant.digest,
+        "destination": grant.destination,
+        "created_at": grant.created_at,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class ToolDecision:
     """What was decided about one call, by a rule (``deny``), a grant or the person."""
@@ -48,13 +88,13 @@ class ToolDecision:
     run_id: str
     thread_id: str
     user_id: str
-    agent: str
+    agent: AgentName
     tool: str
     call_id: str
-    decision: str
-    code: str
+    decision: Annotated[str, Field(description="deny, grant, approve, edit, reject or respond.")]
+    code: Annotated[str, Field(description="The guardrail's reason.", examples=["oap.tool_not_allowed"])]
     policy_id: str | None
-    created_at: datetime
+    created_at: Moment
 
 
 class ApprovalRepository:

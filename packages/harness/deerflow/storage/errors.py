@@ -22,7 +22,7 @@ class DatabaseError(Exception):
     code: Code = "unavailable"
 
 
-class DiskFullError(DatabaseError):
+class FullDatabaseError(DatabaseError):
     """There is no room to write. What is there can still be read."""
 
     public = (
@@ -103,8 +103,8 @@ _REMEDIES = {
 }
 
 _KINDS = {
-    sqlite3.SQLITE_FULL: DiskFullError,
-    sqlite3.SQLITE_IOERR: DiskFullError,
+    sqlite3.SQLITE_FULL: FullDatabaseError,
+    sqlite3.SQLITE_IOERR: FullDatabaseError,
     sqlite3.SQLITE_CORRUPT: DamagedDatabaseError,
     sqlite3.SQLITE_NOTADB: DamagedDatabaseError,
 }

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote, unquote
 
 import httpx
+from pydantic import Field
 from sqlalchemy import Connection
 
 from deerflow.storage import sql
@@ -52,10 +53,12 @@ class Source:
         trusted: the person said that they trust this very content.
     """
 
+    __pydantic_config__: ClassVar = {"json_schema_serialization_defaults_required": True}
+
     kind: SourceKind
     name: str
-    digest: str = ""
-    trusted: bool = False
+    digest: Annotated[str, Field(exclude=True)] = ""
+    trusted: Annotated[bool, Field(description="You trust what it has brought so far.")] = False
 
 
 CLIENT = Source("client", "messages or state of a client")

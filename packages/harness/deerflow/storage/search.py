@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any, Literal
 from weakref import WeakValueDictionary
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import Field
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -76,17 +77,21 @@ _WORD = re.compile(rf"[{_PAIRED}]+|(?:(?![{_PAIRED}_])[\w{_MARKS}])+")
 _IS_PAIRED = re.compile(rf"[{_PAIRED}]")
 
 
+_Kind = Literal["human", "ai", "title"]
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something that was found. ``message_id`` is None if it is the thread's title."""
+    """Something that was found."""
 
     thread_id: str
-    message_id: str | None
-    type: str
+    message_id: Annotated[str | None, Field(description="None: the thread's title was found.")]
+    type: _Kind
     title: str | None
     snippet: str
-    marks: list[tuple[int, int]]
-    """Where the words stand in the snippet: start and end, in characters."""
+    marks: Annotated[
+        list[tuple[int, int]], Field(description="Start and end of the words in the snippet, in code points.")
+    ]
 
 
 class MessageSearch:
@@ -281,7 +286,7 @@ def _query_words(query: str) -> Iterator[tuple[str, bool]]:
             yield from ((run[start : start + 2], False) for start in range(len(run) - 1))
 
 
-def _hit(row: tuple[str, str, str, str | None, str], wanted: Sequence[tuple[str, bool]]) -> Hit:
+def _hit(row: tuple[str, str, _Kind, str | None, str], wanted: Sequence[tuple[str, bool]]) -> Hit:
     thread_id, message_id, type_, title, said = row
     said = " ".join(said.split())
     places = _first_places(said, wanted)

@@ -23,8 +23,8 @@ from typing import Any, Generic, TypeVar
 
 from deerflow.storage.errors import (
     DatabaseError,
-    DiskFullError,
     ForeignDatabaseError,
+    FullDatabaseError,
     OlderDatabaseError,
     explanation,
 )
@@ -158,7 +158,7 @@ class SqliteThread:
     def _work_without_room(self, batch: list[_Task[Any]], error: Exception) -> None:
         """Read the file alone, if that is all there is; the next batch tries again to do it properly."""
         log = Path(f"{self._path}-wal")
-        readable = isinstance(error, DiskFullError) and not (log.exists() and log.stat().st_size)
+        readable = isinstance(error, FullDatabaseError) and not (log.exists() and log.stat().st_size)
         for task in batch:
             if task.writes or not readable:
                 task.future.set_exception(error)

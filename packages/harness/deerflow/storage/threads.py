@@ -17,6 +17,7 @@ from deerflow.storage import sql
 from deerflow.storage.budgets import forget_turn
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import contains
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.provenance import UNJUDGED, Source, SourceKind, add_sources, sources_of, trust
 from deerflow.storage.search import forget_thread, index_title
 from deerflow.storage.tables import threads, utc_now
@@ -32,7 +33,7 @@ from deerflow.storage.visibility import (
 )
 
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-SortBy = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
+SORTABLE = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
 IfExists = Literal["raise", "do_nothing"]
 
 OWNER_KEYS = frozenset({"user_id", "owner_id"})
@@ -187,20 +188,17 @@ class ThreadRepository:
         self,
         principal: Principal,
         wanted: ThreadFilter = ThreadFilter(),
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        sort_by: SortBy = "updated_at",
-        descending: bool = True,
+        page: ListPage = ListPage(),
     ) -> tuple[list[Thread], int]:
-        """One page of the principal's threads, and how many there are in all."""
+        """One page of the principal's threads, and how many there are in all. Raises InvalidRequestError for an unknown order."""
+        sort_by = page.order(SORTABLE, "updated_at")
         column = threads.c["updated_at" if sort_by == "state_updated_at" else sort_by]
-        order = [key.desc() if descending else key.asc() for key in dict.fromkeys((column, threads.c.thread_id))]
+        order = [key.desc() if page.descending else key.asc() for key in dict.fromkeys((column, threads.c.thread_id))]
 
         def search(connection: Connection) -> tuple[list[Thread], int]:
             where = _where(connection, principal, wanted)
-            page = select(threads).where(where).order_by(*order).limit(limit).offset(offset)
-            return [Thread(**row._mapping) for row in connection.execute(page)], _count(connection, where)
+            found = select(threads).where(where).order_by(*order).limit(page.limit).offset(page.offset)
+            return [Thread(**row._mapping) for row in connection.execute(found)], _count(connection, where)
 
         return await self._database.browse(search)
 

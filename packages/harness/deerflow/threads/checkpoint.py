@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
 from langgraph.types import Overwrite, StateSnapshot
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from deerflow.agents.factory import Agent
 from deerflow.events.jsonable import message_json, plain, values_json
@@ -82,19 +84,45 @@ def provisional_title(message: HumanMessage) -> str:
 # states as clients read them -------------------------------------------------------------------------------------------
 
 
-def state_json(snapshot: StateSnapshot, thread: Thread | None = None, message: Render = message_json) -> dict[str, Any]:
-    """``{values, next, tasks, metadata, created_at, checkpoint, parent_checkpoint, interrupts}``, and the two checkpoints'
-    bare ids.
+class StateTask(TypedDict):
+    id: str
+    name: str
+    path: Any
+    error: str | None
+    interrupts: list[dict[str, Any]]
+    checkpoint: dict[str, Any] | None
+    state: dict[str, Any] | None
+    result: Any
+
+
+class StateView(TypedDict):
+    values: dict[str, Any]
+    next: Annotated[
+        list[str], Field(description="The nodes to run next. Empty: the thread is done until new input comes.")
+    ]
+    tasks: list[StateTask]
+    metadata: dict[str, Any]
+    created_at: str | None
+    checkpoint: dict[str, Any]
+    parent_checkpoint: dict[str, Any] | None
+    interrupts: list[dict[str, Any]]
+    checkpoint_id: str | None
+    parent_checkpoint_id: str | None
+
+
+def state_view(snapshot: StateSnapshot, thread: Thread | None = None, message: Render = message_json) -> StateView:
+    """Return a state as clients read it.
 
     Args:
         thread: whose state it is; None: a subgraph's.
         message: renders a message.
     """
-    checkpoint, parent = checkpoint_of(snapshot.config), checkpoint_of(snapshot.parent_config)
+    checkpoint = checkpoint_of(snapshot.config)
+    parent = checkpoint_of(snapshot.parent_config) if snapshot.parent_config else None
     return {
         "values": state_values(snapshot.values, thread, message),
         "next": list(snapshot.next),
-        "tasks": [_task_json(task) for task in snapshot.tasks],
+        "tasks": [_task_view(task) for task in snapshot.tasks],
         "metadata": {
             key: plain(value)
             for key, value in (snapshot.metadata or {}).items()
@@ -104,7 +132,7 @@ def state_json(snapshot: StateSnapshot, thread: Thread | None = None, message: R
         "checkpoint": checkpoint,
         "parent_checkpoint": parent,
         "interrupts": [plain(interrupt) for interrupt in snapshot.interrupts],
-        "checkpoint_id": checkpoint["checkpoint_id"] if checkpoint else None,
+        "checkpoint_id": checkpoint["checkpoint_id"],
         "parent_checkpoint_id": parent["checkpoint_id"] if parent else None,
     }
 
@@ -143,10 +171,8 @@ def without_computed(values: Mapping[str, Any], user_id: str) -> dict[str, Any]:
     return {key: value for key, value in values.items() if not is_computed(key, value)}
 
 
-def checkpoint_of(config: RunnableConfig | dict[str, Any] | None) -> dict[str, Any] | None:
+def checkpoint_of(config: RunnableConfig | dict[str, Any]) -> dict[str, Any]:
     """``{thread_id, checkpoint_ns, checkpoint_id}`` of a configuration."""
-    if config is None:
-        return None
     where = config["configurable"]
     return {
         "thread_id": where["thread_id"],
@@ -155,7 +181,7 @@ def checkpoint_of(config: RunnableConfig | dict[str, Any] | None) -> dict[str, A
     }
 
 
-def _task_json(task: Any) -> dict[str, Any]:
+def _task_view(task: Any) -> StateTask:
     nested = task.state
     return {
         "id": task.id,
@@ -164,7 +190,7 @@ def _task_json(task: Any) -> dict[str, Any]:
         "error": None if task.error is None else str(task.error),
         "interrupts": [plain(interrupt) for interrupt in task.interrupts],
         "checkpoint": checkpoint_of(nested) if isinstance(nested, dict) else None,
-        "state": state_json(nested) if isinstance(nested, StateSnapshot) else None,
+        "state": {**state_view(nested)} if isinstance(nested, StateSnapshot) else None,
         "result": plain(task.result),
     }
 

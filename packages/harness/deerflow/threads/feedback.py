@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -14,11 +12,9 @@ from deerflow.errors import NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
+from deerflow.storage.moment import Moment
 from deerflow.storage.tables import feedback, runs, utc_now
 from deerflow.storage.visibility import changeable, readable, values_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ class Feedback:
     rating: int
     """1 or -1."""
     comment: str | None
-    created_at: datetime
+    created_at: Moment
 
 
 _READABLE = f"WHERE run_id = ? AND {readable(feedback)}"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage
+from pydantic import Field
 
 from deerflow.agents.turn import FACTS, QUOTED
 from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.threads.input import OWN_KEYS
+from deerflow.threads.view import ThreadTurn
 
 if TYPE_CHECKING:
     from deerflow.threads.service import ThreadService
@@ -41,8 +43,10 @@ class Regeneration:
 class ThreadBranch:
     thread_id: str
     parent_thread_id: str
-    parent_checkpoint_id: str
+    parent_checkpoint_id: Annotated[str, Field(description="Where the new thread goes on.")]
     branched_from_message_id: str
+    workspace_clone_mode: Annotated[Literal["copy"], Field(description="Files are copied, as they are now.")]
+    history_seed_mode: Annotated[Literal["checkpoint"], Field(description="Former states are there, too.")]
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,11 @@ class Forks:
         except BaseException:
             await self.threads.delete(principal, made)
             raise
-        return ThreadBranch(made, thread_id, end, messages[at].id or "")
+        return ThreadBranch(made, thread_id, end or "", messages[at].id or "", "copy", "checkpoint")
 
     async def _conversation(
         self, principal: Principal, thread_id: str
-    ) -> tuple[Sequence[BaseMessage], Mapping[str, Mapping[str, Any]]]:
+    ) -> tuple[Sequence[BaseMessage], Mapping[str, ThreadTurn]]:
         """Return the thread's messages, and by message of a person the turn that it began."""
         found = await self.threads.transcript.turns(principal, thread_id)
         values = (await self.threads.states.snapshot(thread_id)).values
@@ -118,14 +122,14 @@ def _place(messages: Sequence[BaseMessage], message_id: str, thread_id: str) -> 
     raise NotFoundError(text, reason="message_gone")
 
 
-def _begins(message: BaseMessage, turns: Mapping[str, Mapping[str, Any]]) -> bool:
+def _begins(message: BaseMessage, turns: Mapping[str, ThreadTurn]) -> bool:
     return isinstance(message, HumanMessage) and message.id in turns
 
 
 def _regeneration(
     thread_id: str,
     messages: Sequence[BaseMessage],
-    turns: Mapping[str, Mapping[str, Any]],
+    turns: Mapping[str, ThreadTurn],
     began: str,
     asked: str,
     text: str | None = None,

@@ -12,11 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.messages import HumanMessage
 from langgraph.types import StateUpdate
+from pydantic import Field
 from sqlalchemy import Connection, insert, literal, select
+from typing_extensions import TypedDict
 
 from deerflow.config import Paths
 from deerflow.errors import ConflictError, NotFoundError
@@ -27,6 +29,7 @@ from deerflow.storage import search as message_search
 from deerflow.storage import sql
 from deerflow.storage.checkpoints import Checkpointer
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.pages import ThreadPages
 from deerflow.storage.provenance import copy_asked_calls, copy_provenance
 from deerflow.storage.runs import RunStore
@@ -34,9 +37,7 @@ from deerflow.storage.search import MessageSearch
 from deerflow.storage.tables import turns, utc_now
 from deerflow.storage.thread_lock import ThreadBusyError
 from deerflow.storage.threads import (
-    LEAD_AGENT,
     IfExists,
-    SortBy,
     Thread,
     ThreadFilter,
     ThreadRepository,
@@ -49,6 +50,8 @@ from deerflow.threads.checkpoint import compact, provisional_title, question_of,
 from deerflow.threads.states import Graph, ThreadStates
 from deerflow.threads.task_transcripts import copy_transcripts
 from deerflow.threads.transcript import TranscriptView
+from deerflow.threads.view import ThreadView, thread_view
+from deerflow.tools.clarification import Question
 
 if TYPE_CHECKING:
     from deerflow.events.log import EventLog
@@ -60,6 +63,13 @@ PruneStrategy = Literal["delete", "keep_latest"]
 
 LOCK_WAIT = 30.0
 """Seconds that a deletion waits for a run that is being stopped."""
+
+
+class WaitingFor(TypedDict):
+    interrupts: Annotated[
+        list[dict[str, Any]], Field(description="`{id, value}`: what a run with `command.resume` answers.")
+    ]
+    question: Annotated[Question | None, Field(description="What the next message answers.")]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -92,7 +102,7 @@ class ThreadService:
         if_exists: IfExists = "do_nothing",
         ttl: timedelta | None = None,
         supersteps: Sequence[Sequence[StateUpdate]] = (),
-    ) -> dict[str, Any]:
+    ) -> ThreadView:
         """Make a thread, empty or with the steps of an imported one; None for the id makes one.
 
         Raises:
@@ -114,9 +124,9 @@ class ThreadService:
                 await self.delete(principal, made.thread_id)
                 raise
             return await self.get(principal, made.thread_id)
-        return thread_json(made)
+        return thread_view(made)
 
-    async def get(self, principal: Principal, thread_id: str) -> dict[str, Any]:
+    async def get(self, principal: Principal, thread_id: str) -> ThreadView:
         """The thread with its values and what it waits for. Raises NotFoundError."""
         return await self._with_state(await self.repository.get(principal, thread_id))
 
@@ -124,13 +134,10 @@ class ThreadService:
         self,
         principal: Principal,
         wanted: ThreadFilter = ThreadFilter(),
+        page: ListPage = ListPage(),
         *,
-        limit: int = 10,
-        offset: int = 0,
-        sort_by: SortBy = "updated_at",
-        descending: bool = True,
         with_state: bool = False,
-    ) -> tuple[list[dict[str, Any]], int]:
+    ) -> tuple[list[ThreadView], int]:
         """A page of threads and how many there are.
 
         A thread that has no title yet is called as its first run begins.
@@ -138,27 +145,25 @@ class ThreadService:
         Args:
             with_state: with values and interrupts; otherwise the values are the titles, and no state is read.
         """
-        found, total = await self.repository.search(
-            principal, wanted, limit=limit, offset=offset, sort_by=sort_by, descending=descending
-        )
+        found, total = await self.repository.search(principal, wanted, page)
         begun = [thread.thread_id for thread in found if not thread.title and thread.status == "busy"]
         titles = await self._runs.first_words(begun) if begun else {}
-        shown = [await self._with_state(thread) if with_state else thread_json(thread) for thread in found]
+        shown = [await self._with_state(thread) if with_state else thread_view(thread) for thread in found]
         for thread in shown:
             if words := titles.get(thread["thread_id"]):
                 thread["values"] = {"title": provisional_title(HumanMessage(words)), **thread["values"]}
         return shown, total
 
-    async def _with_state(self, thread: Thread) -> dict[str, Any]:
+    async def _with_state(self, thread: Thread) -> ThreadView:
         snapshot = await self.states.snapshot(thread.thread_id)
         values = await asyncio.to_thread(state_values, snapshot.values, thread)
         asked = {
             task.id: [plain(interrupt) for interrupt in task.interrupts] for task in snapshot.tasks if task.interrupts
         }
-        return thread_json(thread) | {"values": values, "interrupts": asked}
+        return {**thread_view(thread), "values": values, "interrupts": asked}
 
-    async def waiting_for(self, principal: Principal, thread_id: str) -> dict[str, Any]:
-        """What a thread waits for: ``{interrupts, question}``. Raises NotFoundError."""
+    async def waiting_for(self, principal: Principal, thread_id: str) -> WaitingFor:
+        """Raises NotFoundError."""
         await self.repository.get(principal, thread_id)
         snapshot = await self.states.snapshot(thread_id)
         messages = snapshot.values.get("messages") or ()
@@ -174,10 +179,10 @@ class ThreadService:
         *,
         metadata: Mapping[str, Any] | None = None,
         ttl: timedelta | None = None,
-    ) -> dict[str, Any]:
+    ) -> ThreadView:
         """Merge ``metadata`` into the thread's. Raises NotFoundError."""
         expires_at = None if ttl is None else utc_now() + ttl
-        return thread_json(await self.repository.update(principal, thread_id, metadata=metadata, expires_at=expires_at))
+        return thread_view(await self.repository.update(principal, thread_id, metadata=metadata, expires_at=expires_at))
 
     async def delete(self, principal: Principal, thread_id: str) -> None:
         """Delete the thread: its run is stopped; checkpoints, events, runs, feedback, files and sandbox go with it.
@@ -214,7 +219,7 @@ class ThreadService:
                 logger.info("Thread %s is over its time and stays for now: %s", thread_id, error)
         return len(cut_off) + len(over)
 
-    async def copy(self, principal: Principal, thread_id: str) -> dict[str, Any]:
+    async def copy(self, principal: Principal, thread_id: str) -> ThreadView:
         """A new thread with the same history, files and title; runs and feedback stay with the first one.
 
         Raises:
@@ -296,22 +301,6 @@ class ThreadService:
             logger.warning(
                 "Files of the deleted thread %s are left in %s: %s", thread_id, self.paths.deleted_dir, error
             )
-
-
-def thread_json(thread: Thread) -> dict[str, Any]:
-    """A thread as clients of LangGraph's API read it, without its state."""
-    stamp = {"graph_id": LEAD_AGENT, "assistant_id": thread.assistant_id} if thread.assistant_id else {}
-    return {
-        "thread_id": thread.thread_id,
-        "created_at": thread.created_at.isoformat(),
-        "updated_at": thread.updated_at.isoformat(),
-        "state_updated_at": thread.updated_at.isoformat(),
-        "metadata": stamp | thread.metadata,
-        "status": thread.status,
-        "config": {},
-        "values": {"title": thread.title} if thread.title else {},
-        "interrupts": {},
-    }
 
 
 def _copy_rows(connection: Connection, source: str, target: str) -> None:

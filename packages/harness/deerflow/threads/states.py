@@ -25,7 +25,7 @@ from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.thread_lock import ThreadLock
 from deerflow.storage.threads import Thread, ThreadRepository, set_status, set_title, shortened
-from deerflow.threads.checkpoint import checkpoint_of, read_history, state_json, waits, without_computed
+from deerflow.threads.checkpoint import StateView, checkpoint_of, read_history, state_view, waits, without_computed
 from deerflow.threads.input import OWN_KEYS, client_messages
 
 Graph = Callable[[], Awaitable[Agent]]
@@ -57,7 +57,7 @@ class ThreadStates:
         *,
         checkpoint: Mapping[str, Any] | None = None,
         subgraphs: bool = False,
-    ) -> dict[str, Any]:
+    ) -> StateView:
         """The thread's state, as it is or was at ``checkpoint``: ``{checkpoint_id, checkpoint_ns}``, both optional.
 
         Raises:
@@ -65,7 +65,7 @@ class ThreadStates:
         """
         thread = await self.threads.get(principal, thread_id)
         snapshot = await self.snapshot(thread_id, checkpoint, subgraphs=subgraphs)
-        state = await asyncio.to_thread(state_json, snapshot, thread)
+        state = await asyncio.to_thread(state_view, snapshot, thread)
         if checkpoint is None and thread.status == "busy" and not state["next"]:
             # A run is on its way and has saved nothing yet: who reads the state to see whether to follow it must see it.
             state["next"] = ["__start__"]
@@ -114,7 +114,7 @@ class ThreadStates:
         before: str | None = None,
         checkpoint: Mapping[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[StateView]:
         """States of the thread, the newest first.
 
         Args:
@@ -141,7 +141,7 @@ class ThreadStates:
         except ValueError as error:  # LangGraph's savers do not look for every key
             raise InvalidRequestError(f"metadata: {_first_line(error)}") from error
         rendered = MessageCache()
-        return await asyncio.to_thread(lambda: [state_json(snapshot, thread, rendered) for snapshot in page])
+        return await asyncio.to_thread(lambda: [state_view(snapshot, thread, rendered) for snapshot in page])
 
     async def update(
         self,

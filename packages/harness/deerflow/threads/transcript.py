@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import orjson
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -25,6 +25,7 @@ from deerflow.storage.threads import ThreadRepository
 from deerflow.storage.visibility import may_change, may_read
 from deerflow.subagents.task import TASK, delivery_id
 from deerflow.threads.task_transcripts import TaskTranscripts, kept
+from deerflow.threads.view import EventEntry, MessageEntry, ModelUsage, SubagentTask, ThreadTurn, ThreadUsage
 
 if TYPE_CHECKING:
     from deerflow.events.log import EventLog
@@ -62,12 +63,10 @@ class TranscriptView:
         limit: int = 50,
         before_seq: int | None = None,
         after_seq: int | None = None,
-    ) -> tuple[list[dict[str, Any]], bool]:
+    ) -> tuple[list[MessageEntry], bool]:
         """A page of the thread's messages, in order, and whether there are more in that direction.
 
-        The last ones, the last ones before ``before_seq``, or the first ones after ``after_seq``. Each is
-        ``{thread_id, run_id, event_type, category, content, metadata, seq, created_at, feedback}``; ``content`` is the
-        message, ``seq`` its place in the thread, from 1.
+        The last ones, the last ones before ``before_seq``, or the first ones after ``after_seq``.
         """
         await self.threads.get(principal, thread_id)
         return _page(await self._entries(principal, thread_id), limit, before_seq, after_seq)
@@ -81,7 +80,7 @@ class TranscriptView:
         limit: int = 50,
         before_seq: int | None = None,
         after_seq: int | None = None,
-    ) -> tuple[list[dict[str, Any]], bool]:
+    ) -> tuple[list[MessageEntry], bool]:
         """As :meth:`messages`, of one run. Raises NotFoundError."""
         run = await self._run(principal, run_id, thread_id)
         entries = [entry for entry in await self._entries(principal, run.thread_id) if entry["run_id"] == run_id]
@@ -95,13 +94,10 @@ class TranscriptView:
         thread_id: str | None = None,
         event_types: Collection[str] | None = None,
         limit: int = 500,
-    ) -> list[dict[str, Any]]:
-        """The run's events so far, from the first on: ``{seq, run_id, thread_id, event_type, namespace, content}``.
-
-        ``event_types``: only these of LangGraph's stream modes, and metadata, error, end.
-        """
+    ) -> list[EventEntry]:
+        """The run's events so far, from the first on. ``event_types``: only these."""
         run = await self._run(principal, run_id, thread_id)
-        found: list[dict[str, Any]] = []
+        found: list[EventEntry] = []
         async with aclosing(self.log.so_far(run.thread_id, run_id)) as pages:
             async for page in pages:
                 for event in page:
@@ -120,18 +116,14 @@ class TranscriptView:
                     break
         return found[:limit]
 
-    async def tasks(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
-        """The thread's subagents in the order of their calls.
-
-        ``{task_id, run_id, subagent_type, description, status, background, namespace, text, error, files, tokens, cost,
-        seconds, model}``; ``status`` is running, completed, failed, cancelled, timed_out, turn_limit or loop.
-        """
+    async def tasks(self, principal: Principal, thread_id: str) -> list[SubagentTask]:
+        """The thread's subagents in the order of their calls."""
         await self.threads.get(principal, thread_id)
         entries = await self._entries(principal, thread_id)
         results = {entry["content"].get("tool_call_id"): entry["content"] for entry in entries}
         ended = {entry["content"]["id"]: entry["content"] for entry in entries}
         calls = [(entry, call) for entry in entries for call in entry["content"].get("tool_calls") or ()]
-        found: list[dict[str, Any]] = []
+        found: list[SubagentTask] = []
         for entry, call in calls:
             result = results.get(call["id"])
             if call["name"] != TASK or (result is not None and "deferred" in result["additional_kwargs"]):
@@ -149,10 +141,10 @@ class TranscriptView:
             shown = {key: known.get(key, value) for key, value in {**_NO_RESULT, "error": error}.items()}
             head = {key: str(call["args"].get(key) or "") for key in ("subagent_type", "description")}
             where = {"task_id": call["id"], "run_id": entry["run_id"], "status": status, "background": background}
-            found.append(where | head | shown)
+            found.append(cast(SubagentTask, where | head | shown))
         return found
 
-    async def task(self, principal: Principal, thread_id: str, task_id: str) -> dict[str, Any]:
+    async def task(self, principal: Principal, thread_id: str, task_id: str) -> SubagentTask:
         """One of :meth:`tasks`. Raises NotFoundError."""
         for task in reversed(await self.tasks(principal, thread_id)):
             if task["task_id"] == task_id:
@@ -166,7 +158,7 @@ class TranscriptView:
         stored = await self.database.browse(kept, *named)
         if stored is not None and task["status"] != "running":
             return stored
-        begun, found = await self._run(principal, task["run_id"], thread_id), TaskTranscripts()
+        begun, found = await self._run(principal, task["run_id"] or "", thread_id), TaskTranscripts()
         for run in await self.database.browse(since, begun):
             if not run.closed or stored is None:  # a later one, if a person had to decide first
                 async with aclosing(self.log.so_far(thread_id, run.run_id)) as pages:
@@ -178,12 +170,11 @@ class TranscriptView:
         run = await self.database.browse(find, run_id or "")
         return run is not None and (not run.ended or run.stop_reason == "interrupt")
 
-    async def turns(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
+    async def turns(self, principal: Principal, thread_id: str) -> list[ThreadTurn]:
         """The person's messages from which a conversation can be taken up again: edited, or answered anew.
 
-        ``{message_id, run_id, checkpoint_id, created_at, parent_message_id, end_checkpoint_id}`` in order; a run with
-        ``checkpoint_id`` begins before it. Of several with the same ``parent_message_id`` each is another way on from there,
-        and the thread goes back to one by a fork from its ``end_checkpoint_id``.
+        Of several with the same ``parent_message_id`` each is another way on from there, and the thread goes back to one by a
+        fork from its ``end_checkpoint_id``.
         """
         await self.threads.get(principal, thread_id)
         recorded = await self.database.browse(turns_of, thread_id)
@@ -204,16 +195,12 @@ class TranscriptView:
             for turn in recorded
         ]
 
-    async def token_usage(self, principal: Principal, thread_id: str) -> dict[str, Any]:
-        """``{thread_id, total_tokens, total_input_tokens, total_output_tokens, total_runs, cost, by_model, by_caller}``.
-
-        ``by_model`` is ``{name: {tokens, runs}}``, ``by_caller`` the tokens of lead_agent, subagent and middleware.
-        """
+    async def token_usage(self, principal: Principal, thread_id: str) -> ThreadUsage:
         await self.threads.get(principal, thread_id)
         rows = await self.database.browse(
             lambda connection: sql.select(connection, _Used, runs, "WHERE thread_id = ?", thread_id)
         )
-        return {"thread_id": thread_id, **_usage(rows)}
+        return _usage(thread_id, rows)
 
     async def export(self, principal: Principal, thread_id: str, format: Literal["md", "json"]) -> tuple[str, bytes]:
         """The conversation as a file: its name and content. Hidden messages are left out."""
@@ -231,10 +218,10 @@ class TranscriptView:
         run = await self.database.browse(find, run_id)
         return owned_run(run, principal, run_id, thread_id)
 
-    async def _entries(self, principal: Principal, thread_id: str) -> list[dict[str, Any]]:
+    async def _entries(self, principal: Principal, thread_id: str) -> list[MessageEntry]:
         messages = (await self.states.snapshot(thread_id)).values.get("messages", ())
         run_of = await self.database.browse(_runs_of_messages, thread_id)
-        entries: list[dict[str, Any]] = []
+        entries: list[MessageEntry] = []
         run_id: str | None = None
         since: str | None = None
         for seq, message in enumerate(messages, 1):
@@ -283,19 +270,23 @@ def _metadata(message: AnyMessage) -> dict[str, Any]:
     return {"caller": "lead_agent"} | ({"usage": dict(message.usage_metadata)} if message.usage_metadata else {})
 
 
-def _attach(entries: Sequence[dict[str, Any]], judged: Mapping[str, Feedback]) -> None:
+def _attach(entries: Sequence[MessageEntry], judged: Mapping[str, Feedback]) -> None:
     """A judgement stands with the message it is about: the one it names, else the last answer of its run."""
     by_message = {entry["content"].get("id"): entry for entry in entries}
     last_answer = {entry["run_id"]: entry for entry in entries if entry["event_type"] == _EVENT_TYPES["ai"]}
     for run_id, given in judged.items():
         entry = by_message.get(given.message_id) if given.message_id else None
         if entry := entry or last_answer.get(run_id):
-            entry["feedback"] = {name: getattr(given, name) for name in ("feedback_id", "rating", "comment")}
+            entry["feedback"] = {
+                "feedback_id": given.feedback_id,
+                "rating": given.rating,
+                "comment": given.comment,
+            }
 
 
 def _page(
-    entries: Sequence[dict[str, Any]], limit: int, before_seq: int | None, after_seq: int | None
-) -> tuple[list[dict[str, Any]], bool]:
+    entries: Sequence[MessageEntry], limit: int, before_seq: int | None, after_seq: int | None
+) -> tuple[list[MessageEntry], bool]:
     if after_seq is not None:
         found = [entry for entry in entries if entry["seq"] > after_seq]
         return found[:limit], len(found) > limit
@@ -313,9 +304,9 @@ class _Used:
     cost: float | None
 
 
-def _usage(rows: Sequence[_Used]) -> dict[str, Any]:
-    by_model: dict[str, dict[str, int]] = {}
-    by_caller = dict.fromkeys(CALLERS, 0)
+def _usage(thread_id: str, rows: Sequence[_Used]) -> ThreadUsage:
+    by_model: dict[str, ModelUsage] = {}
+    by_caller: dict[str, int] = dict.fromkeys(CALLERS, 0)
     for row in rows:
         for name, callers in (row.usage or {}).items():
             model = by_model.setdefault(name, {"tokens": 0, "runs": 0})
@@ -328,6 +319,7 @@ def _usage(rows: Sequence[_Used]) -> dict[str, Any]:
     read, written = sum(row.input_tokens for row in rows), sum(row.output_tokens for row in rows)
     costs = [row.cost for row in rows if row.cost is not None]
     return {
+        "thread_id": thread_id,
         "total_tokens": read + written,
         "total_input_tokens": read,
         "total_output_tokens": written,

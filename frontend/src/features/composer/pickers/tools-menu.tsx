@@ -46,7 +46,8 @@ const OWN = [
 ] as const satisfies readonly (readonly [string, LucideIcon])[];
 
 type Server = components["schemas"]["McpServerState"];
-const servers = async () => (await http.get<components["schemas"]["McpServers"]>("/api/mcp/servers")).servers;
+const servers = async () =>
+  (await http.get<components["schemas"]["McpServerStates"]>("/api/mcp/servers")).servers;
 
 function Menu({ conversation, isNew, onClosed }: ToolsMenuProps) {
   const t = useT("tools");

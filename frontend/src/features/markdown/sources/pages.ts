@@ -6,7 +6,7 @@ import { http, request } from "@/lib/http";
 import { keys } from "@/lib/keys";
 import { sameUrl, type Source } from "./citations";
 
-type Page = components["schemas"]["Page"];
+type Page = components["schemas"]["ReadPage"];
 
 /** Pages of the web that the thread keeps, as its agents read them. */
 export const pagesQuery = (threadId: string) =>

@@ -2,7 +2,7 @@ import type { components } from "@/lib/api-types";
 import { http } from "@/lib/http";
 
 type Schemas = components["schemas"];
-export type Grant = Schemas["Grant"];
+export type Grant = Schemas["GrantView"];
 export const grants = async () => (await http.get<Schemas["Grants"]>("/api/approvals/grants")).grants;
 /** Titles of threads, by id; those that have none, or are gone, are left out. */
 export async function titlesOf(ids: readonly string[]): Promise<Record<string, string>> {

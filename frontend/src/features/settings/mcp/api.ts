@@ -15,11 +15,11 @@ export const KEYS = { all: ["mcp"], servers: ["mcp", "servers"], entries: ["mcp"
 
 const serverPath = (name: string) => `/api/mcp/servers/${encodeURIComponent(name)}`;
 
-export const servers = async () => (await http.get<Schemas["McpServers"]>("/api/mcp/servers")).servers;
+export const servers = async () => (await http.get<Schemas["McpServerStates"]>("/api/mcp/servers")).servers;
 /** Secrets are marks; a mark that is sent back keeps its secret. */
-export const entries = async () => (await http.get<Schemas["McpConfig"]>("/api/mcp/config")).mcp_servers;
+export const entries = async () => (await http.get<Schemas["McpEntries"]>("/api/mcp/config")).mcp_servers;
 const putEntries = async (all: Entries) =>
-  (await http.put<Schemas["McpConfig"]>("/api/mcp/config", { mcp_servers: all })).mcp_servers;
+  (await http.put<Schemas["McpEntries"]>("/api/mcp/config", { mcp_servers: all })).mcp_servers;
 export const testEntry = (name: string, entry: Entry) => http.post<Trial>("/api/mcp/test", { name, entry });
 export const restart = (name: string) => http.post<Server>(`${serverPath(name)}/restart`);
 export const log = async (name: string) =>

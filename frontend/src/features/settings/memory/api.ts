@@ -2,8 +2,8 @@ import type { components } from "@/lib/api-types";
 import { http } from "@/lib/http";
 
 type Schemas = components["schemas"];
-export type Memory = Schemas["Memory"];
-export type Fact = Schemas["Fact"];
+export type Memory = Schemas["MemoryDocument"];
+export type Fact = Schemas["FactView"];
 
 const ask = (agent: string | null) => ({ query: { agent } });
 const factPath = (id: string) => `/api/memory/facts/${encodeURIComponent(id)}`;
@@ -23,4 +23,5 @@ export const confirmFact = (agent: string | null, id: string) =>
 export const undoFact = (agent: string | null, id: string) =>
   http.post<Memory>(`${factPath(id)}/undo`, undefined, ask(agent));
 
-export const isRemembering = async () => (await http.get<Schemas["Settings"]>("/api/memory/config")).enabled;
+export const isRemembering = async () =>
+  (await http.get<Schemas["MemorySettings"]>("/api/memory/config")).enabled;

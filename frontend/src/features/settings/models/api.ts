@@ -2,7 +2,7 @@ import type { components } from "@/lib/api-types";
 import { http } from "@/lib/http";
 
 type Schemas = components["schemas"];
-export type ModelTest = Schemas["ModelTest"];
+export type ModelTest = Schemas["Check"];
 
 /** Names may hold slashes, which are part of the path. */
 export const testModel = (name: string) =>

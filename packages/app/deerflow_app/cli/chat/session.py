@@ -351,14 +351,15 @@ async def _context(chat: TerminalChat, _argument: str) -> None:
     except (NotFoundError, RefusedError):
         raise usage_failure("This chat is still empty.", "Send a message first.") from None
     shown = _table()
-    whole = table["limit"] or table["used"] or 1
+    limit, used = table["limit"], table["used"]
+    whole = limit or used or 1
     for name, key in _PARTS:
         if table[key] or key != "summary":
             shown.add_row(
                 f" {name}", Text(f"{table[key]:,}", justify="right"), Text(f"{table[key] / whole:.0%}", style="faint")
             )
-    if table["limit"]:
-        free = max(0, table["limit"] - table["used"])
+    if limit:
+        free = max(0, limit - used)
         shown.add_row(" Free", Text(f"{free:,}", justify="right"), Text(f"{free / whole:.0%}", style="faint"))
     chat.transcript.block(shown)
     window = f"a window of {table['window']:,} tokens" if table["window"] else "a window whose size is not known"

@@ -157,7 +157,7 @@ def serve(settings: Settings) -> None:
     backend = open_backend(settings)
 
     async def run() -> None:
-        work = _Work(backend)
+        work = _TerminalWork(backend)
         try:
             await server_of(lambda _: work).run_stdio_async()
         finally:
@@ -166,7 +166,7 @@ def serve(settings: Settings) -> None:
     asyncio.run(run())
 
 
-class _Work:
+class _TerminalWork:
     """See ``deerflow_app.mcp_server.ToolWork``."""
 
     def __init__(self, backend: Backend) -> None:

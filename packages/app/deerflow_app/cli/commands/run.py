@@ -52,7 +52,7 @@ STYLES = {"verified": "ok", "contradicted": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OneShot:
     """What one shot consists of."""
 
     text: str
@@ -107,7 +107,7 @@ class Result:
         )
 
 
-async def run_task(client: Client, task: Task, progress: Console) -> Result:
+async def run_task(client: Client, task: OneShot, progress: Console) -> Result:
     """Carry the task out, telling every step on ``progress``, and copy out what it delivered.
 
     Raises:
@@ -216,7 +216,7 @@ def read_task(words: str) -> str:
     return text
 
 
-def run_once(settings: Settings, task: Task, *, as_json: bool) -> int:
+def run_once(settings: Settings, task: OneShot, *, as_json: bool) -> int:
     """One shot. Returns the exit code; with ``as_json`` every end, an early one too, is one JSON object on stdout."""
     progress = make_console(stderr=True)
     try:
@@ -240,7 +240,7 @@ def run_once(settings: Settings, task: Task, *, as_json: bool) -> int:
     return result.exit_code
 
 
-async def _run(backend: Backend, task: Task, progress: Console, model: str | None) -> Result:
+async def _run(backend: Backend, task: OneShot, progress: Console, model: str | None) -> Result:
     try:
         show_circumstances(backend, model, progress)
         preparation = await Preparation.begin(backend.harness)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -184,7 +185,7 @@ def new(settings: Settings, folder: Folder) -> None:
     typer.echo(f"{folder / 'SKILL.md'} is yours to fill. Then: deerflow skills check {folder}")
 
 
-def _print_advice(given: dict[str, Any]) -> None:
+def _print_advice(given: Mapping[str, Any]) -> None:
     _print_findings(given["findings"])
     if review := given.get("review"):
         typer.echo(f"  {clean(review['model'])}: {review['verdict']}. {clean(review['text'])}")

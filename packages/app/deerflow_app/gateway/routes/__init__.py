@@ -1,22 +1,23 @@
 """What routes have in common: who is there, the database and the runtime that do the work, and requests and answers in the shape that
-LangGraph's SDKs read (moments, selected fields, pages)."""
+LangGraph's SDKs read (selected fields, pages)."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
 from fastapi import Depends, Path, Query, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import HTTPConnection
+from typing_extensions import TypedDict
 
 from deerflow.errors import ForbiddenError, UnauthenticatedError
 from deerflow.identity import ID_PATTERN, Principal
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow_app.gateway.auth import Credential
 from deerflow_app.gateway.auth.accounts import Accounts
 from deerflow_app.gateway.settings import GatewaySettings
@@ -100,19 +101,21 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Page(RequestBody):
+class PageRequest(RequestBody):
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0, le=2**31)
 
+    def page(self) -> ListPage:
+        return ListPage(self.limit, self.offset)
 
-class SortedPage(Page):
+
+class SortedPage(PageRequest):
     sort_by: Any = None
     sort_order: Literal["asc", "desc"] | None = None
 
-    def arguments(self, sort_by: str) -> dict[str, Any]:
-        """For a service's search; ``sort_by`` is the default. The newest first, unless said otherwise."""
-        order = {"sort_by": self.sort_by or sort_by, "descending": self.sort_order != "asc"}
-        return {"limit": self.limit, "offset": self.offset, **order}
+    def page(self) -> ListPage:
+        """Return the page, descending unless it asks for ``asc``."""
+        return ListPage(self.limit, self.offset, self.sort_by or None, self.sort_order != "asc")
 
 
 # answers --------------------------------------------------------------------------------------------------------------
@@ -126,14 +129,14 @@ def raw(media_type: str, description: str, **content: Any) -> Any:
     }
 
 
+class Deleted(TypedDict):
+    success: bool
+
+
 async def json_answer(content: Any) -> Response:
     """``content``, which must be JSON values."""
     body = await asyncio.to_thread(orjson.dumps, content, option=orjson.OPT_NON_STR_KEYS)
     return Response(body, media_type="application/json")
-
-
-Moment = Annotated[datetime, PlainSerializer(lambda moment: moment.astimezone(UTC).isoformat(), return_type=str)]
-"""As answers show moments: ISO 8601 in UTC with the offset written out, ``2026-01-31T12:00:00+00:00``."""
 
 
 def _optional(schema: dict[str, Any]) -> None:
@@ -159,7 +162,7 @@ HEADERS: dict[int | str, dict[str, Any]] = {
 """For the ``responses`` of a route."""
 
 
-async def page_answer(entries: Sequence[Any], page: Page, total: int) -> Response:
+async def page_answer(entries: Sequence[Any], page: PageRequest, total: int) -> Response:
     """``entries``, those of ``page`` out of ``total``, with the headers that tell where they stand."""
     response = await json_answer(entries)
     response.headers["X-Pagination-Total"] = str(total)

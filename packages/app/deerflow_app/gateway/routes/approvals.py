@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
-from deerflow.storage.approvals import ApprovalRepository
-from deerflow.storage.provenance import SourceKind
-from deerflow.tools.clarification import Question
+from deerflow.storage.approvals import ApprovalRepository, GrantView, ToolDecision, grant_view
+from deerflow.storage.moment import Moment
+from deerflow.storage.provenance import Source, SourceKind
+from deerflow.threads.service import WaitingFor
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     CurrentAdmin,
     CurrentDatabase,
     CurrentPrincipal,
     CurrentRuntime,
-    Moment,
     PageSize,
     RequestBody,
     ThreadId,
@@ -24,50 +24,12 @@ from deerflow_app.gateway.routes import (
 router = Router(tags=["approvals"])
 
 
-Agent = Annotated[str | None, BeforeValidator(lambda name: name or None)]
-
-
-class Grant(BaseModel):
-    id: str
-    agent: Agent = Field(description="A custom agent; null: the lead agent.")
-    tool: str = Field(description="Empty if the grant is for a destination.")
-    thread_id: str | None = Field(description="null: in all threads.")
-    pattern: dict[str, str | None] | None = Field(
-        description="Globs by argument, null for any value. Without a pattern: every call."
-    )
-    digest: str | None = Field(
-        description="Of the tool's definition; empty for tools of DeerFlow. null: the grant has expired, calls ask again."
-    )
-    destination: str | None = Field(description="A host or server to which the thread may send.")
-    created_at: Moment
-
-
 class Grants(BaseModel):
-    grants: list[Grant]
-
-
-class ToolDecision(BaseModel):
-    id: str
-    run_id: str
-    thread_id: str
-    user_id: str
-    agent: Agent
-    tool: str
-    call_id: str
-    decision: str = Field(description="deny, grant, approve, edit, reject or respond.")
-    code: str = Field(description="The guardrail's reason.", examples=["oap.tool_not_allowed"])
-    policy_id: str | None
-    created_at: Moment
+    grants: list[GrantView]
 
 
 class ToolDecisions(BaseModel):
     decisions: list[ToolDecision]
-
-
-class Source(BaseModel):
-    kind: SourceKind
-    name: str
-    trusted: bool = Field(description="You trust what it has brought so far.")
 
 
 class Sources(BaseModel):
@@ -89,11 +51,6 @@ class WaitingThreads(BaseModel):
     threads: list[WaitingThread]
 
 
-class WaitingFor(BaseModel):
-    interrupts: list[dict[str, Any]] = Field(description="`{id, value}`: what a run with `command.resume` answers.")
-    question: Question | None = Field(description="What the next message answers.")
-
-
 @router.get(
     "/api/approvals/waiting",
     summary="One's threads that wait for a decision or an answer, newest first",
@@ -103,8 +60,8 @@ async def waiting_threads(principal: CurrentPrincipal, runtime: CurrentRuntime, 
     return {"threads": await runtime.threads.repository.waiting(principal, limit)}
 
 
-@router.get("/api/threads/{thread_id}/waiting", summary="What a thread waits for", response_model=WaitingFor)
-async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+@router.get("/api/threads/{thread_id}/waiting", summary="What a thread waits for")
+async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> WaitingFor:
     return await runtime.threads.waiting_for(principal, thread_id)
 
 
@@ -133,7 +90,7 @@ async def trust_source(
 
 @router.get("/api/approvals/grants", summary="One's grants, newest first", response_model=Grants)
 async def list_grants(principal: CurrentPrincipal, database: CurrentDatabase) -> Any:
-    return {"grants": await ApprovalRepository(database).grants(principal)}
+    return {"grants": [grant_view(grant) for grant in await ApprovalRepository(database).grants(principal)]}
 
 
 @router.delete("/api/approvals/grants/{grant_id}", status_code=204, summary="Revoke a grant")

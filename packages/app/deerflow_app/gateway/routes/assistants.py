@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from deerflow.features.assistants.rows import Assistant as AssistantRow
-from deerflow.features.assistants.rows import AssistantQuery
+from deerflow.features.assistants.rows import Assistant, AssistantQuery
 from deerflow.features.assistants.service import AssistantChanges, AssistantRequest
+from deerflow.storage.list_page import ListPage
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,
     SELECTABLE,
     CurrentPrincipal,
     CurrentRuntime,
-    Moment,
-    Page,
+    PageRequest,
     RequestBody,
     SortedPage,
     page_answer,
@@ -40,23 +40,8 @@ AssistantField = Literal[
 ]
 
 
-class Assistant(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
-    assistant_id: str
-    graph_id: str = Field(examples=["lead_agent"])
-    name: str
-    description: str | None
-    config: dict[str, Any]
-    context: dict[str, Any]
-    metadata: dict[str, Any]
-    version: int
-    created_at: Moment
-    updated_at: Moment
-
-
 class FoundAssistant(Assistant):
-    model_config = SELECTABLE
+    __pydantic_config__ = SELECTABLE
 
 
 class AssistantFilter(RequestBody):
@@ -73,7 +58,7 @@ class AssistantSearch(AssistantFilter, SortedPage):
     select: list[AssistantField] | None = Field(default=None, description="Only these fields.")
 
 
-class VersionSearch(Page):
+class VersionSearch(PageRequest):
     metadata: dict[str, Any] | None = None
 
 
@@ -103,7 +88,7 @@ Recurse = Annotated[bool, Query(description="Subgraphs of subgraphs, too.")]
 
 @router.post("/api/assistants", summary="Make an assistant of one's own")
 async def create_assistant(body: AssistantRequest, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Assistant:
-    return _assistant(await runtime.assistants.create(principal, body))
+    return await runtime.assistants.create(principal, body)
 
 
 @router.post(
@@ -117,30 +102,28 @@ async def search_assistants(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: AssistantSearch | None = None
 ) -> Response:
     body = body or AssistantSearch()
-    found, total = await runtime.assistants.search(principal, body.query(), **body.arguments("created_at"))
-    return await page_answer(
-        [selected(_assistant(one).model_dump(mode="json"), body.select) for one in found], body, total
-    )
+    found, total = await runtime.assistants.search(principal, body.query(), body.page())
+    return await page_answer([selected(asdict(one), body.select) for one in found], body, total)
 
 
 @router.post("/api/assistants/count", summary="Count assistants")
 async def count_assistants(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: AssistantFilter | None = None
 ) -> int:
-    _, total = await runtime.assistants.search(principal, (body or AssistantFilter()).query(), limit=1)
+    _, total = await runtime.assistants.search(principal, (body or AssistantFilter()).query(), ListPage(1))
     return total
 
 
 @router.get("/api/assistants/{assistant_id}", summary="An assistant, by id or by the name of a built-in one")
 async def get_assistant(assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Assistant:
-    return _assistant(await runtime.assistants.get(principal, assistant_id))
+    return await runtime.assistants.get(principal, assistant_id)
 
 
 @router.patch("/api/assistants/{assistant_id}", summary="Change an assistant: a new version")
 async def update_assistant(
     assistant_id: str, body: AssistantChanges, principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Assistant:
-    return _assistant(await runtime.assistants.update(principal, assistant_id, body))
+    return await runtime.assistants.update(principal, assistant_id, body)
 
 
 @router.delete("/api/assistants/{assistant_id}", status_code=204, summary="Delete an assistant")
@@ -184,18 +167,11 @@ async def assistant_versions(
     assistant_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, body: VersionSearch | None = None
 ) -> list[Assistant]:
     body = body or VersionSearch()
-    found = await runtime.assistants.versions(
-        principal, assistant_id, metadata=body.metadata, limit=body.limit, offset=body.offset
-    )
-    return [_assistant(one) for one in found]
+    return await runtime.assistants.versions(principal, assistant_id, metadata=body.metadata, page=body.page())
 
 
 @router.post("/api/assistants/{assistant_id}/latest", summary="Make a version the one that is used")
 async def set_latest_version(
     assistant_id: str, body: LatestVersion, principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Assistant:
-    return _assistant(await runtime.assistants.set_latest(principal, assistant_id, body.version))
-
-
-def _assistant(row: AssistantRow) -> Assistant:
-    return Assistant.model_validate(row)
+    return await runtime.assistants.set_latest(principal, assistant_id, body.version)

@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 
 from deerflow.accounts import Role, Scope, TokenRepository, User
 from deerflow.errors import ForbiddenError
+from deerflow.storage.moment import Moment
 from deerflow.storage.tables import utc_now
 from deerflow_app.gateway.auth import Cookies
 from deerflow_app.gateway.auth.accounts import SignedIn
@@ -24,7 +25,6 @@ from deerflow_app.gateway.routes import (
     CurrentPrincipal,
     CurrentRuntime,
     CurrentSettings,
-    Moment,
     RequestBody,
 )
 
@@ -62,7 +62,7 @@ class Farewell(RequestBody):
     password: SecretStr = Field(max_length=4096)
 
 
-class Session(BaseModel):
+class SessionInfo(BaseModel):
     expires_in: int = Field(description="Seconds.")
     needs_setup: bool = Field(description="The password was set by someone else and should be changed.")
 
@@ -89,11 +89,11 @@ class Message(BaseModel):
 @router.post("/api/v1/auth/login/local", summary="Sign in with e-mail address and password")
 async def login(
     form: Annotated[SignIn, Form()], request: Request, response: Response, accounts: CurrentAccounts
-) -> Session:
+) -> SessionInfo:
     password, device = form.password.get_secret_value(), _cookies(request).device(request)
     signed_in = await accounts.sign_in(form.username, password, client_of(request), device)
     user = _set_cookies(request, response, signed_in)
-    return Session(expires_in=_cookies(request).max_age, needs_setup=user.needs_setup)
+    return SessionInfo(expires_in=_cookies(request).max_age, needs_setup=user.needs_setup)
 
 
 @router.post(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from fastapi import Response
-from pydantic import BaseModel, Field
+from pydantic import Field, with_config
 
 from deerflow.features.schedules.rows import CronQuery
-from deerflow.features.schedules.service import CronChanges, CronRequest, cron_json
+from deerflow.features.schedules.service import CronChanges, CronRequest
+from deerflow.features.schedules.view import CronView, cron_view
+from deerflow.storage.list_page import ListPage
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,
@@ -41,25 +43,9 @@ CronField = Literal[
 ]
 
 
-class Cron(BaseModel):
-    cron_id: str
-    assistant_id: str
-    thread_id: str | None
-    schedule: str = Field(examples=["0 9 * * MON-FRI"])
-    timezone: str | None = Field(description="null: UTC.")
-    end_time: str | None
-    enabled: bool
-    on_run_completed: str
-    payload: dict[str, Any] = Field(description="The body of the runs that it starts.")
-    metadata: dict[str, Any]
-    next_run_date: str | None = Field(description="null: it starts no more runs.")
-    user_id: str
-    created_at: str
-    updated_at: str
-
-
-class FoundCron(Cron):
-    model_config = SELECTABLE
+@with_config(SELECTABLE)
+class FoundCron(CronView):
+    pass
 
 
 class CronFilter(RequestBody):
@@ -82,13 +68,13 @@ class CronSearch(CronFilter, SortedPage):
 @router.post("/api/threads/{thread_id}/runs/crons", summary="Start runs on a thread by schedule")
 async def create_thread_cron(
     thread_id: str, body: CronRequest, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Cron:
-    return Cron(**cron_json(await runtime.crons.create(principal, body, thread_id=thread_id)))
+) -> CronView:
+    return cron_view(await runtime.crons.create(principal, body, thread_id=thread_id))
 
 
 @router.post("/api/runs/crons", summary="Start runs by schedule, each on a thread of its own")
-async def create_cron(body: CronRequest, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Cron:
-    return Cron(**cron_json(await runtime.crons.create(principal, body)))
+async def create_cron(body: CronRequest, principal: CurrentPrincipal, runtime: CurrentRuntime) -> CronView:
+    return cron_view(await runtime.crons.create(principal, body))
 
 
 @router.post(
@@ -101,24 +87,26 @@ async def search_crons(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: CronSearch | None = None
 ) -> Response:
     body = body or CronSearch()
-    found, total = await runtime.crons.search(principal, body.query(body.enabled), **body.arguments("created_at"))
-    return await page_answer([selected(cron_json(cron), body.select) for cron in found], body, total)
+    found, total = await runtime.crons.search(principal, body.query(body.enabled), body.page())
+    return await page_answer([selected(cron_view(cron), body.select) for cron in found], body, total)
 
 
 @router.post("/api/runs/crons/count", summary="Count crons")
 async def count_crons(principal: CurrentPrincipal, runtime: CurrentRuntime, body: CronFilter | None = None) -> int:
-    _, total = await runtime.crons.search(principal, (body or CronFilter()).query(), limit=1)
+    _, total = await runtime.crons.search(principal, (body or CronFilter()).query(), ListPage(1))
     return total
 
 
 @router.get("/api/runs/crons/{cron_id}", summary="A cron")
-async def get_cron(cron_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Cron:
-    return Cron(**cron_json(await runtime.crons.get(principal, cron_id)))
+async def get_cron(cron_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> CronView:
+    return cron_view(await runtime.crons.get(principal, cron_id))
 
 
 @router.patch("/api/runs/crons/{cron_id}", summary="Change a cron")
-async def update_cron(cron_id: str, body: CronChanges, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Cron:
-    return Cron(**cron_json(await runtime.crons.update(principal, cron_id, body)))
+async def update_cron(
+    cron_id: str, body: CronChanges, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> CronView:
+    return cron_view(await runtime.crons.update(principal, cron_id, body))
 
 
 @router.delete("/api/runs/crons/{cron_id}", status_code=204, summary="Delete a cron")

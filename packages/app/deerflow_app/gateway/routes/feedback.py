@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from deerflow.threads.feedback import Feedback
 from deerflow_app.gateway.http.router import Router
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Deleted, RequestBody
 
 router = Router(tags=["feedback"])
 
@@ -20,17 +21,6 @@ class Rating(RequestBody):
     message_id: str | None = Field(default=None, max_length=128, description="The message that it is about.")
 
 
-class Feedback(BaseModel):
-    feedback_id: str
-    run_id: str
-    thread_id: str
-    user_id: str
-    message_id: str | None
-    rating: int
-    comment: str | None
-    created_at: Moment
-
-
 class FeedbackStats(BaseModel):
     run_id: str
     total: int
@@ -38,20 +28,18 @@ class FeedbackStats(BaseModel):
     negative: int
 
 
-class Deleted(BaseModel):
-    success: bool = True
-
-
-@router.put(RUN, summary="Give feedback, or change it", response_model=Feedback)
-@router.post(RUN, summary="Give feedback, or change it", name="post_feedback", response_model=Feedback)
+@router.put(RUN, summary="Give feedback, or change it")
+@router.post(RUN, summary="Give feedback, or change it", name="post_feedback")
 async def give_feedback(
     thread_id: str, run_id: str, body: Rating, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Any:
+) -> Feedback:
     return await runtime.feedback.put(principal, thread_id, run_id, **body.model_dump())
 
 
-@router.get(RUN, summary="One's feedback on a run", response_model=list[Feedback])
-async def list_feedback(thread_id: str, run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+@router.get(RUN, summary="One's feedback on a run")
+async def list_feedback(
+    thread_id: str, run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> list[Feedback]:
     return await runtime.feedback.list(principal, run_id, thread_id=thread_id)
 
 
@@ -68,7 +56,7 @@ async def withdraw_feedback(
     thread_id: str, run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Deleted:
     await runtime.feedback.delete(principal, thread_id, run_id)
-    return Deleted()
+    return {"success": True}
 
 
 @router.delete(RUN + "/{feedback_id}", summary="Withdraw feedback, by its id")
@@ -76,13 +64,12 @@ async def delete_feedback(
     thread_id: str, run_id: str, feedback_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Deleted:
     await runtime.feedback.delete(principal, thread_id, run_id, feedback_id=feedback_id)
-    return Deleted()
+    return {"success": True}
 
 
 @router.get(
     "/api/runs/{run_id}/feedback",
     summary="One's feedback on a run, whatever its thread",
-    response_model=list[Feedback],
 )
-async def list_run_feedback(run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+async def list_run_feedback(run_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[Feedback]:
     return await runtime.feedback.list(principal, run_id)

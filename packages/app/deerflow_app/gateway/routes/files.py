@@ -302,7 +302,7 @@ async def page_service(runtime: CurrentRuntime) -> PageService:
 CurrentPages = Annotated[PageService, Depends(page_service)]
 
 
-class Page(BaseModel):
+class ReadPage(BaseModel):
     url: str | None = Field(description="Where it stood, after redirects; null: a file that is no page of text.")
     title: str
     path: str = Field(description="What the agent read.", examples=["/mnt/user-data/workspace/.web/example.org-1f.md"])
@@ -320,7 +320,7 @@ class KeptPicture(BaseModel):
 
 
 @page_routes.get(
-    "/api/threads/{thread_id}/pages", summary="List the web pages that were read", response_model=list[Page]
+    "/api/threads/{thread_id}/pages", summary="List the web pages that were read", response_model=list[ReadPage]
 )
 async def list_pages(thread_id: str, principal: CurrentPrincipal, pages: CurrentPages) -> Any:
     """The newest first, also those that subagents read. Each can be read as a file, as it was then."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Depends
 from pydantic import BaseModel, Field
 
-from deerflow.threads.forks import Forks
+from deerflow.threads.forks import Forks, ThreadBranch
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, RequestBody, ThreadId
 
@@ -52,15 +52,6 @@ class BranchRequest(RequestBody):
     title: str | None = Field(default=None, description="Default: that of the thread.")
 
 
-class Branch(BaseModel):
-    thread_id: str
-    parent_thread_id: str
-    parent_checkpoint_id: str = Field(description="Where the new thread goes on.")
-    branched_from_message_id: str
-    workspace_clone_mode: Literal["copy"] = Field(description="Files are copied, as they are now.")
-    history_seed_mode: Literal["checkpoint"] = Field(description="Former states are there, too.")
-
-
 @router.post("/api/threads/{thread_id}/runs/regenerate/prepare", summary="Prepare a run that answers again")
 async def prepare_regeneration(
     thread_id: ThreadId, asked: RegenerateRequest, principal: CurrentPrincipal, forks: CurrentForks
@@ -87,14 +78,8 @@ async def prepare_edit(
 
 
 @router.post("/api/threads/{thread_id}/branches", status_code=201, summary="Go on from a message in a new thread")
-async def branch(thread_id: ThreadId, asked: BranchRequest, principal: CurrentPrincipal, forks: CurrentForks) -> Branch:
+async def branch(
+    thread_id: ThreadId, asked: BranchRequest, principal: CurrentPrincipal, forks: CurrentForks
+) -> ThreadBranch:
     """409 while a run is on its way."""
-    made = await forks.branch(principal, thread_id, [asked.message_id, *asked.message_ids], asked.title)
-    return Branch(
-        thread_id=made.thread_id,
-        parent_thread_id=made.parent_thread_id,
-        parent_checkpoint_id=made.parent_checkpoint_id,
-        branched_from_message_id=made.branched_from_message_id,
-        workspace_clone_mode="copy",
-        history_seed_mode="checkpoint",
-    )
+    return await forks.branch(principal, thread_id, [asked.message_id, *asked.message_ids], asked.title)

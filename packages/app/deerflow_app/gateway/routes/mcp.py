@@ -47,7 +47,7 @@ PIECE = 1 << 20
 CALLBACK = "/api/mcp/oauth/callback"
 
 
-class McpConfig(BaseModel):
+class McpEntries(BaseModel):
     """Entries by name, as in `extensions_config.json`. Secrets are shown as marks; a mark that is sent back keeps its secret."""
 
     mcp_servers: dict[str, dict[str, Any]]
@@ -68,7 +68,7 @@ class McpReset(TypedDict):
     message: str
 
 
-class McpServers(TypedDict):
+class McpServerStates(TypedDict):
     servers: list[McpServerState]
 
 
@@ -95,20 +95,20 @@ class McpAuthorizationUrl(TypedDict):
 
 
 @router.get("/config", summary="Entries of MCP servers")
-async def get_config(principal: CurrentAdmin, runtime: CurrentRuntime) -> McpConfig:
-    return McpConfig.model_validate(await runtime.mcp.config(principal))
+async def get_config(principal: CurrentAdmin, runtime: CurrentRuntime) -> McpEntries:
+    return McpEntries.model_validate(await runtime.mcp.config(principal))
 
 
 @router.put("/config", summary="Replace the entries of MCP servers")
-async def put_config(given: McpConfig, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpConfig:
+async def put_config(given: McpEntries, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpEntries:
     """Servers whose entry stays the same go on as they are. A mark keeps its secret only while `url`, `command` and `args` stay;
     an entry may refer only to variables that `mcp.variables` in `config.yaml` lists."""
-    return McpConfig.model_validate(await runtime.mcp.update(principal, given.mcp_servers))
+    return McpEntries.model_validate(await runtime.mcp.update(principal, given.mcp_servers))
 
 
 @router.patch("/config", summary="Switch an MCP server on or off")
-async def switch_server(given: McpSwitch, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpConfig:
-    return McpConfig.model_validate(await runtime.mcp.switch(principal, given.server_name, given.enabled))
+async def switch_server(given: McpSwitch, principal: CurrentAdmin, runtime: CurrentRuntime) -> McpEntries:
+    return McpEntries.model_validate(await runtime.mcp.switch(principal, given.server_name, given.enabled))
 
 
 @router.post("/cache/reset", summary="Open new sessions with all MCP servers and read their tools again")
@@ -119,7 +119,7 @@ async def reset_sessions(principal: CurrentAdmin, runtime: CurrentRuntime) -> Mc
 
 
 @router.get("/servers", summary="State, tools and your connection of MCP servers")
-async def list_servers(principal: CurrentPrincipal, runtime: CurrentRuntime) -> McpServers:
+async def list_servers(principal: CurrentPrincipal, runtime: CurrentRuntime) -> McpServerStates:
     """`connection` is `needed` or `connected` where each person connects for themselves, otherwise null. Administrators also see
     servers that are off, and what went wrong last."""
     return {"servers": await runtime.mcp.states(principal)}

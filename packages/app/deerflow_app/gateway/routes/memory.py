@@ -6,56 +6,16 @@ from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
-from deerflow.features.memory.storage import VERSION
-from deerflow.features.memory.store import fact_json
+from deerflow.features.memory.store import fact_view
+from deerflow.features.memory.view import FactView, MemoryDocument, MemorySettings, MemoryStatus
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime
 
 router = Router(tags=["memory"])
 
 Agent = Annotated[str | None, Query(pattern="^[A-Za-z0-9-]{1,64}$", description="A custom agent's memory.")]
-
-
-class Summary(BaseModel):
-    summary: str = ""
-    updatedAt: str = ""
-
-
-class UserContext(BaseModel):
-    workContext: Summary = Summary()
-    personalContext: Summary = Summary()
-    topOfMind: Summary = Summary()
-
-
-class HistoryContext(BaseModel):
-    recentMonths: Summary = Summary()
-    earlierContext: Summary = Summary()
-    longTermBackground: Summary = Summary()
-
-
-class Fact(BaseModel):
-    """``source``: a thread, ``manual`` or ``unknown``. ``untrusted``: the fact is not confirmed, and where its text came from."""
-
-    id: str
-    content: str
-    category: str = "context"
-    confidence: float = 0.5
-    createdAt: str = ""
-    source: str = "unknown"
-    sourceMessage: str | None = None
-    sourceError: str | None = None
-    untrusted: str | None = None
-    lastUsed: str | None = None
-    expiresAt: str | None = None
-
-
-class Memory(BaseModel):
-    version: str = VERSION
-    lastUpdated: str = ""
-    user: UserContext = UserContext()
-    history: HistoryContext = HistoryContext()
-    facts: list[Fact] = []
 
 
 class NewFact(BaseModel):
@@ -70,28 +30,11 @@ class ChangedFact(BaseModel):
     confidence: float | None = None
 
 
-class Settings(BaseModel):
-    enabled: bool
-    storage_path: str
-    debounce_seconds: int
-    max_facts: int
-    fact_confidence_threshold: float
-    injection_enabled: bool
-    max_injection_tokens: int
-    mode: str
-    search_chats: bool
+class FoundFacts(TypedDict):
+    facts: list[FactView]
 
 
-class Status(BaseModel):
-    config: Settings
-    data: Memory
-
-
-class Found(BaseModel):
-    facts: list[Fact]
-
-
-def _route(method: str, path: str, summary: str, shape: type[BaseModel] = Memory, *, name: str | None = None) -> Any:
+def _route(method: str, path: str, summary: str, shape: Any = MemoryDocument, *, name: str | None = None) -> Any:
     return router.api_route(
         f"/api/memory{path}",
         methods=[method],
@@ -105,26 +48,26 @@ def _route(method: str, path: str, summary: str, shape: type[BaseModel] = Memory
 @_route("GET", "", "What is remembered")
 @_route("GET", "/export", "What is remembered, to keep elsewhere", name="export_memory")
 @_route("POST", "/reload", "What is remembered, as it is stored now", name="reload_memory")
-async def get_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> dict[str, Any]:
+async def get_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> MemoryDocument:
     return await runtime.memory.document(principal, agent)
 
 
 @_route("DELETE", "", "Forget everything")
-async def clear_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> dict[str, Any]:
+async def clear_memory(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> MemoryDocument:
     return await runtime.memory.replace(principal, {}, agent)
 
 
 @_route("POST", "/import", "Replace what is remembered")
 async def import_memory(
-    body: Memory, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
-    return await runtime.memory.replace(principal, body.model_dump(exclude_none=True), agent)
+    body: MemoryDocument, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
+) -> MemoryDocument:
+    return await runtime.memory.replace(principal, body, agent)
 
 
 @_route("POST", "/facts", "Add a fact")
 async def create_fact(
     body: NewFact, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
+) -> MemoryDocument:
     await runtime.memory.add(principal, body.content, body.category, body.confidence, agent)
     return await runtime.memory.document(principal, agent)
 
@@ -132,7 +75,7 @@ async def create_fact(
 @_route("PATCH", "/facts/{fact_id}", "Change a fact")
 async def change_fact(
     fact_id: str, body: ChangedFact, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
+) -> MemoryDocument:
     await runtime.memory.change(principal, fact_id, agent, **body.model_dump())
     return await runtime.memory.document(principal, agent)
 
@@ -140,7 +83,7 @@ async def change_fact(
 @_route("DELETE", "/facts/{fact_id}", "Forget a fact")
 async def forget_fact(
     fact_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
+) -> MemoryDocument:
     """It can be restored for 30 days."""
     await runtime.memory.forget(principal, fact_id, agent)
     return await runtime.memory.document(principal, agent)
@@ -149,7 +92,7 @@ async def forget_fact(
 @_route("POST", "/facts/{fact_id}/confirm", "Confirm a fact")
 async def confirm_fact(
     fact_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
+) -> MemoryDocument:
     """One that a thread with text from outside taught, and that the person did not write, counts from now on."""
     await runtime.memory.confirm(principal, fact_id, agent)
     return await runtime.memory.document(principal, agent)
@@ -158,24 +101,24 @@ async def confirm_fact(
 @_route("POST", "/facts/{fact_id}/undo", "Take back or restore a fact")
 async def undo_fact(
     fact_id: str, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
+) -> MemoryDocument:
     """One that holds ends, and what it superseded holds again; one that ended holds again."""
     await runtime.memory.undo(principal, fact_id, agent)
     return await runtime.memory.document(principal, agent)
 
 
-@_route("GET", "/search", "Find facts", Found)
+@_route("GET", "/search", "Find facts", FoundFacts)
 async def search_memory(
     q: str, principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None
-) -> dict[str, Any]:
-    return {"facts": [fact_json(fact) for fact in await runtime.memory.search(principal, q, agent)]}
+) -> FoundFacts:
+    return {"facts": [fact_view(fact) for fact in await runtime.memory.search(principal, q, agent)]}
 
 
-@_route("GET", "/config", "What the configuration says about memory", Settings)
-async def memory_config(principal: CurrentPrincipal, runtime: CurrentRuntime) -> dict[str, Any]:
+@_route("GET", "/config", "What the configuration says about memory", MemorySettings)
+async def memory_config(principal: CurrentPrincipal, runtime: CurrentRuntime) -> MemorySettings:
     return await runtime.memory.settings()
 
 
-@_route("GET", "/status", "Configuration and memory", Status)
-async def memory_status(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> dict[str, Any]:
+@_route("GET", "/status", "Configuration and memory", MemoryStatus)
+async def memory_status(principal: CurrentPrincipal, runtime: CurrentRuntime, agent: Agent = None) -> MemoryStatus:
     return {"config": await runtime.memory.settings(), "data": await runtime.memory.document(principal, agent)}

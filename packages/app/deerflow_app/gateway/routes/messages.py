@@ -10,41 +10,24 @@ from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from deerflow.files.artifacts import ThreadArchive
+from deerflow.threads.view import EventEntry, MessageEntry, SubagentTask, ThreadTurn, ThreadUsage
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, ThreadId, json_answer
 
 router = Router(tags=["messages"])
 
 
-class Window(BaseModel):
+class MessageWindow(BaseModel):
     limit: int = Field(default=50, ge=1, le=200)
     before_seq: int | None = Field(default=None, ge=0, description="The last ones before this place.")
     after_seq: int | None = Field(default=None, ge=0, description="The first ones after this place.")
 
 
-CurrentWindow = Annotated[Window, Query()]
-
-
-class Feedback(BaseModel):
-    feedback_id: str
-    rating: int
-    comment: str | None
-
-
-class Entry(BaseModel):
-    thread_id: str
-    run_id: str | None
-    event_type: str = Field(examples=["llm.human.input", "llm.ai.response", "llm.tool.result"])
-    category: Literal["message"]
-    content: dict[str, Any] = Field(description="The message.")
-    metadata: dict[str, Any]
-    seq: int = Field(description="Its place in the thread, from 1.")
-    created_at: str | None
-    feedback: Feedback | None
+CurrentWindow = Annotated[MessageWindow, Query()]
 
 
 class Entries(BaseModel):
-    data: list[Entry]
+    data: list[MessageEntry]
     has_more: bool
 
 
@@ -54,62 +37,7 @@ class EntriesPage(Entries):
     )
 
 
-class Event(BaseModel):
-    seq: int
-    run_id: str
-    thread_id: str
-    event_type: str
-    namespace: list[str]
-    content: Any
-
-
-class Turn(BaseModel):
-    message_id: str
-    run_id: str
-    checkpoint_id: str | None = Field(description="A run that begins here begins before the message.")
-    created_at: str
-    parent_message_id: str | None = Field(
-        description="The message that it followed; the same for all ways on from there."
-    )
-    end_checkpoint_id: str | None = Field(
-        description="Where the newest way through it ends; a fork from here returns to it."
-    )
-
-
-class SubagentTask(BaseModel):
-    task_id: str = Field(description="The id of the call that began it.")
-    run_id: str | None
-    subagent_type: str
-    description: str
-    status: Literal["running", "completed", "failed", "cancelled", "timed_out", "turn_limit", "loop"]
-    background: bool
-    namespace: str = Field(description="Of its events; empty before its result has come.")
-    text: str
-    error: str
-    files: list[dict[str, Any]]
-    tokens: int
-    cost: float | None = Field(description="In the currency of the configured prices; None: none is configured.")
-    seconds: float
-    model: str
-
-
-class ModelUsage(BaseModel):
-    tokens: int
-    runs: int
-
-
-class TokenUsage(BaseModel):
-    thread_id: str
-    total_tokens: int
-    total_input_tokens: int
-    total_output_tokens: int
-    total_runs: int
-    cost: float | None = Field(description="In the currency of the configured prices; None: none is configured.")
-    by_model: dict[str, ModelUsage]
-    by_caller: dict[str, int] = Field(examples=[{"lead_agent": 1200, "subagent": 0, "middleware": 80}])
-
-
-@router.get("/api/threads/{thread_id}/messages", summary="What was said", response_model=list[Entry])
+@router.get("/api/threads/{thread_id}/messages", summary="What was said", response_model=list[MessageEntry])
 async def thread_messages(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
@@ -160,7 +88,7 @@ async def run_messages(
 
 
 @router.get(
-    "/api/threads/{thread_id}/runs/{run_id}/events", summary="What happened in a run", response_model=list[Event]
+    "/api/threads/{thread_id}/runs/{run_id}/events", summary="What happened in a run", response_model=list[EventEntry]
 )
 async def run_events(
     thread_id: ThreadId,
@@ -178,10 +106,8 @@ async def run_events(
     return await json_answer(events)
 
 
-@router.get(
-    "/api/threads/{thread_id}/tasks", summary="What subagents did in a thread", response_model=list[SubagentTask]
-)
-async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+@router.get("/api/threads/{thread_id}/tasks", summary="What subagents did in a thread")
+async def thread_tasks(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[SubagentTask]:
     return await runtime.threads.transcript.tasks(principal, thread_id)
 
 
@@ -209,15 +135,14 @@ async def stop_task(
 @router.get(
     "/api/threads/{thread_id}/turns",
     summary="Where a conversation can be taken up again",
-    response_model=list[Turn],
 )
-async def thread_turns(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+async def thread_turns(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> list[ThreadTurn]:
     """To edit a message, or to have it answered anew: start a run with its `checkpoint_id`."""
     return await runtime.threads.transcript.turns(principal, thread_id)
 
 
-@router.get("/api/threads/{thread_id}/token-usage", summary="What a thread has cost", response_model=TokenUsage)
-async def token_usage(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
+@router.get("/api/threads/{thread_id}/token-usage", summary="What a thread has cost")
+async def token_usage(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> ThreadUsage:
     return await runtime.threads.transcript.token_usage(principal, thread_id)
 
 

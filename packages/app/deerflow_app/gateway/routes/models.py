@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import Request
 from pydantic import BaseModel, Field, SecretStr
@@ -20,8 +20,8 @@ from deerflow.features.connections.service import Connection, Connections, Trial
 from deerflow.features.site import Mode, SiteSettings
 from deerflow.features.usage.service import By, Limit, UsageReport
 from deerflow.models import ModelInfo, model_info
-from deerflow.models.failures import ErrorKind
 from deerflow.models.pricing import pricing_of
+from deerflow.models.resilience import Rest
 from deerflow.runtime import Runtime
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentAdmin, CurrentPrincipal, CurrentRuntime
@@ -30,13 +30,6 @@ router = Router(tags=["models"])
 usage_routes = Router(tags=["usage"])
 TESTS_PER_USER, TESTS_OF_ALL = 10, 60
 """Per minute: each costs tokens."""
-
-
-class Rest(BaseModel):
-    reason: Literal["circuit_open", "busy"] = Field(
-        description="It failed several times in a row, or its provider asked to wait."
-    )
-    seconds: float = Field(description="Until it is called again, or until a test of it that succeeds.")
 
 
 class Model(BaseModel):
@@ -66,15 +59,6 @@ class Models(BaseModel):
     default_mode: Mode | None = Field(description="Of new chats, if administrators have chosen one.")
 
 
-class ModelTest(BaseModel):
-    ok: bool
-    latency_ms: int
-    answer: str | None = Field(description="The beginning of what it said.")
-    problem: str | None = Field(description="What went wrong, and what to do.")
-    kind: ErrorKind | None = Field(default=None, description="Why a call of the model failed.")
-    rest: Rest | None = Field(default=None, description="Set while runs do not call it, but its fallbacks.")
-
-
 @router.get("/api/models", summary="All models", response_model=Models)
 async def list_models(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Any:
     """`is_default`: the model of new chats, which administrators have chosen, or the first. A run that names none uses the first."""
@@ -98,7 +82,6 @@ async def get_model(model_name: str, principal: CurrentPrincipal, runtime: Curre
 @router.post(
     "/api/models/{model_name:path}/test",
     summary="Ask a model for one word, to see whether it answers",
-    response_model=ModelTest,
 )
 async def test_model(model_name: str, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Check:
     """Runs may leave a model alone for a while, since it failed or its provider asked to wait: it is asked nevertheless, and runs call
@@ -166,7 +149,6 @@ async def list_reached(
 @router.post(
     "/api/connections/{provider}/test",
     summary="Ask the first of the models for one word, or search once, before it is connected",
-    response_model=ModelTest,
 )
 async def test_connection(
     provider: str, given: GivenTrial, request: Request, principal: CurrentAdmin, runtime: CurrentRuntime

@@ -8,18 +8,17 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Body, Depends, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from deerflow.agents.middlewares.summarization_middleware import ContextTable
-from deerflow.agents.receipts import CheckReceipt, Claim, CommandReceipt, FileReceipt, RefusedCall
 from deerflow.context.run_options import RunOptions
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.features.tracing.otlp import otlp
 from deerflow.features.tracing.timeline import Timeline
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
-from deerflow.runs.view import run_json, verification
-from deerflow.storage.runs import Run as RunRow
+from deerflow.runs.view import RunReceipts, RunView, receipts_view, run_view
+from deerflow.storage.runs import Run
 from deerflow.tracing import TRACEPARENT
 from deerflow_app.gateway.auth.scopes import require
 from deerflow_app.gateway.http.router import Router
@@ -30,7 +29,6 @@ from deerflow_app.gateway.routes import (
     CurrentPrincipal,
     CurrentRuntime,
     Listed,
-    Moment,
     PageSize,
     RequestBody,
     Runtime,
@@ -71,13 +69,11 @@ async def _joining(
 Request = Annotated[RunRequest, Depends(_joining)]
 
 
-async def _current_run(
-    thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> RunRow:
+async def _current_run(thread_id: ThreadId, run_id: RunId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
     return await runtime.runs.get(principal, run_id, thread_id=thread_id)
 
 
-CurrentRun = Annotated[RunRow, Depends(_current_run)]
+CurrentRun = Annotated[Run, Depends(_current_run)]
 
 
 async def _cancelling(credential: CurrentCredential, cancel_on_disconnect: bool = False) -> bool:
@@ -96,10 +92,10 @@ async def _joined(
     cancel_on_disconnect: Cancelling,
     stream_mode: Modes = None,
     last_event_id: LastEventId = None,
-) -> Callable[[RunRow], Response]:
+) -> Callable[[Run], Response]:
     """Makes the stream of a run that goes on already."""
 
-    def stream_of(run: RunRow) -> Response:
+    def stream_of(run: Run) -> Response:
         asked = RunRequest.model_validate(run.kwargs["request"])
         return event_stream(
             runtime,
@@ -114,7 +110,7 @@ async def _joined(
     return stream_of
 
 
-Joined = Annotated[Callable[[RunRow], Response], Depends(_joined)]
+Joined = Annotated[Callable[[Run], Response], Depends(_joined)]
 
 STREAM = raw("text/event-stream", "Server-sent events up to the run's `end`.")
 VALUES = raw(
@@ -122,67 +118,6 @@ VALUES = raw(
     "The thread's values when the run has ended; `__error__` {error, message} if it failed.",
     example={"messages": [], "title": "A haiku"},
 )
-
-
-class Run(BaseModel):
-    """A run. ``kwargs`` is what was asked for."""
-
-    run_id: str
-    thread_id: str
-    assistant_id: str | None
-    agent: str | None = Field(description="The name of the custom agent that it is for.")
-    status: str = Field(description="pending, running, success, error, interrupted or timeout.")
-    metadata: dict[str, Any]
-    kwargs: dict[str, Any]
-    multitask_strategy: str
-    created_at: Moment
-    updated_at: Moment
-    started_at: Moment | None
-    ended_at: Moment | None
-    attempt: int
-    error: str | None
-    stop_reason: str | None = Field(
-        description="end_turn, interrupt, cancelled, timeout, checks_failed, or the kind of error."
-    )
-    model_name: str | None
-    first_human_message: str | None
-    last_ai_message: str | None
-    message_count: int
-    total_input_tokens: int
-    total_output_tokens: int
-    total_tokens: int
-    llm_call_count: int
-    cost: float | None = Field(description="In the currency of the model's price.")
-    verification: str | None = Field(
-        description="verified, observed, claimed or contradicted: what the answer rests on. None if it claims nothing, and before a good end."
-    )
-    checkpoint_before: str | None = Field(description="Fork from here to ask again.")
-    checkpoint_after: str | None
-    trace_id: str | None = Field(description="Of OpenTelemetry; None for runs of older versions.")
-
-    @classmethod
-    def of(cls, run: RunRow) -> Run:
-        return cls.model_validate(run_json(run))
-
-
-class Receipts(BaseModel):
-    """See :class:`deerflow.agents.receipts.Receipts`."""
-
-    verification: str | None
-    claims: list[Claim] = []
-    checks: list[CheckReceipt] = []
-    commands: list[CommandReceipt] = []
-    files: list[FileReceipt] = []
-    delivered: list[str] = []
-    sources: list[str] = []
-    refused: list[RefusedCall] = []
-    open_todos: list[str] = []
-
-    @classmethod
-    def of(cls, run: RunRow) -> Receipts:
-        found = run.receipts or {}
-        claims = found.get("claims", []) if "word" in found else []  # those of older versions had no words
-        return cls.model_validate({**found, "claims": claims, "verification": verification(run)})
 
 
 class Cancellation(RequestBody):
@@ -230,20 +165,20 @@ async def compact(
     runtime: CurrentRuntime,
     keep: Annotated[str, Body(embed=True, description="What to keep above all.", max_length=4000)] = "",
     model_name: Annotated[str | None, Body(embed=True)] = None,
-) -> Run:
+) -> RunView:
     """Starts a run with the message `/compact`, as people type it. What is stored of the conversation stays whole."""
     said = {"role": "user", "content": f"/compact {keep}".strip()}
     request = RunRequest(input={"messages": [said]}, context={"model_name": model_name} if model_name else None)
-    return Run.of(await runtime.runs.start(principal, request, thread_id=thread_id))
+    return run_view(await runtime.runs.start(principal, request, thread_id=thread_id))
 
 
 @router.post("/api/threads/{thread_id}/runs", summary="Start a run in the background")
 async def create(
     thread_id: ThreadId, request: Request, response: Response, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Run:
+) -> RunView:
     run = await runtime.runs.start(principal, request, thread_id=thread_id)
     response.headers.update(run_headers(run))
-    return Run.of(run)
+    return run_view(run)
 
 
 @router.post(
@@ -279,9 +214,9 @@ async def list_runs(
     select: Annotated[list[str] | None, Listed, Query(description="Only these fields.")] = None,
 ) -> list[Mapping[str, Any]]:
     found = await runtime.runs.list(principal, thread_id, limit=limit, offset=offset, status=status)
-    if unknown := [name for name in select or () if name not in Run.model_fields]:
+    if unknown := [name for name in select or () if name not in RunView.__annotations__]:
         raise InvalidRequestError(f"select: runs have no field {unknown[0]!r}.")
-    return [selected(Run.of(run).model_dump(mode="json"), select) for run in found]
+    return [selected(run_view(run), select) for run in found]
 
 
 @router.get("/api/threads/{thread_id}/stream", summary="Follow a thread", **STREAM)
@@ -303,21 +238,23 @@ async def join_thread(
 
 
 @router.post("/api/threads/{thread_id}/steer", summary="Hand a message to the run that is on its way")
-async def steer(thread_id: ThreadId, request: Steering, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Run:
+async def steer(
+    thread_id: ThreadId, request: Steering, principal: CurrentPrincipal, runtime: CurrentRuntime
+) -> RunView:
     """The run takes it up at its next step. 409 if none is running: start a run with the message instead."""
     message = {"role": "user", "content": request.message} if isinstance(request.message, str) else request.message
-    return Run.of(await runtime.runs.steer(principal, thread_id, message))
+    return run_view(await runtime.runs.steer(principal, thread_id, message))
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}", summary="A run")
-async def get(run: CurrentRun) -> Run:
-    return Run.of(run)
+async def get(run: CurrentRun) -> RunView:
+    return run_view(run)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/receipts", summary="What a run can show for its answer")
-async def receipts(run: CurrentRun) -> Receipts:
+async def receipts(run: CurrentRun) -> RunReceipts:
     """Commands with their exit codes, files with their digests, sources and checks: what tools did, not what they printed."""
-    return Receipts.of(run)
+    return receipts_view(run)
 
 
 @router.get("/api/threads/{thread_id}/runs/{run_id}/timeline", summary="When a run did what", response_model=Timeline)
@@ -408,11 +345,11 @@ async def stop_and_join_stream(
 @router.post("/api/runs", summary="Start a run on a thread of its own")
 async def create_stateless(
     request: Request, response: Response, principal: CurrentPrincipal, runtime: CurrentRuntime
-) -> Run:
+) -> RunView:
     """The thread goes with the run unless `on_completion` is `keep`."""
     run = await _start_stateless(runtime, principal, request)
     response.headers.update(run_headers(run))
-    return Run.of(run)
+    return run_view(run)
 
 
 @router.post(
@@ -435,8 +372,8 @@ async def batch(
     requests: Annotated[list[BatchRun], Body(min_length=1, max_length=100)],
     principal: CurrentPrincipal,
     runtime: CurrentRuntime,
-) -> list[Run]:
-    return [Run.of(await _start_stateless(runtime, principal, request)) for request in requests]
+) -> list[RunView]:
+    return [run_view(await _start_stateless(runtime, principal, request)) for request in requests]
 
 
 @router.post("/api/runs/cancel", status_code=204, summary="Stop several runs")
@@ -457,7 +394,7 @@ async def join_stateless(
     return joined(await runtime.runs.get(principal, run_id))
 
 
-async def _start_stateless(runtime: Runtime, principal: Principal, request: RunRequest) -> RunRow:
+async def _start_stateless(runtime: Runtime, principal: Principal, request: RunRequest) -> Run:
     """``config.configurable.thread_id`` names a thread of the principal's to keep, made if there is none."""
     thread_id = request.configurable().get("thread_id")
     if thread_id is not None:
@@ -467,7 +404,7 @@ async def _start_stateless(runtime: Runtime, principal: Principal, request: RunR
     return await runtime.runs.start(principal, request, thread_id=thread_id)
 
 
-def _followed(runtime: Runtime, principal: Principal, run: RunRow, request: RunRequest) -> Response:
+def _followed(runtime: Runtime, principal: Principal, run: Run, request: RunRequest) -> Response:
     return event_stream(
         runtime,
         principal,

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from deerflow.features.skills.own import SkillChange, SkillSuggestion
 from deerflow.features.skills.service import Installed, SkillFiles, SkillInfo, SkillText
 from deerflow_app.gateway.http.router import Router
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, raw_body
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Deleted, raw_body
 
 router = Router(prefix="/api/skills", tags=["skills"])
 
@@ -24,7 +24,7 @@ class History(TypedDict):
     history: list[SkillChange]
 
 
-class Suggestions(TypedDict):
+class SkillSuggestions(TypedDict):
     suggestions: list[SkillSuggestion]
 
 
@@ -38,10 +38,6 @@ class SecretValue(BaseModel):
 
 class Seen(BaseModel):
     digest: str = Field(description="As the skill shows it: what the person has looked at.")
-
-
-class Deleted(TypedDict):
-    success: bool
 
 
 class Reloaded(TypedDict):
@@ -147,7 +143,7 @@ async def rollback_skill(
 
 
 @router.get("/suggestions", summary="Changes of one's skills that agents suggest")
-async def list_suggestions(principal: CurrentPrincipal, runtime: CurrentRuntime) -> Suggestions:
+async def list_suggestions(principal: CurrentPrincipal, runtime: CurrentRuntime) -> SkillSuggestions:
     return {"suggestions": await runtime.skills.suggestions(principal)}
 
 

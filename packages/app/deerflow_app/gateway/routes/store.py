@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, Field
 
+from deerflow.storage.moment import Moment
 from deerflow_app.gateway.http.router import Router
-from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, Moment, Page, RequestBody
+from deerflow_app.gateway.routes import CurrentPrincipal, CurrentRuntime, PageRequest, RequestBody
 
 router = Router(tags=["store"])
 
@@ -50,7 +51,7 @@ class DeleteItem(RequestBody):
     key: str
 
 
-class SearchItems(Page):
+class SearchItems(PageRequest):
     namespace_prefix: list[str] = Field(default=[])
     filter: dict[str, Any] | None = Field(
         default=None,
@@ -63,7 +64,7 @@ class SearchItems(Page):
     refresh_ttl: bool | None = None
 
 
-class SearchNamespaces(Page):
+class SearchNamespaces(PageRequest):
     prefix: list[str] | None = Field(default=None, description="`*` stands for any label.")
     suffix: list[str] | None = None
     max_depth: int | None = Field(default=None, ge=1)

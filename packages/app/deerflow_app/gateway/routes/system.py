@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, Field
 
+from deerflow.sandbox.interface import Limits, Problem
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import CurrentAccounts, CurrentPrincipal, CurrentRuntime, CurrentSettings
 
@@ -26,28 +27,7 @@ description_routes = Router(tags=[])
 _VERSION = version("deerflow")  # looks it up on the disk
 
 
-class Problem(BaseModel):
-    """Something that does not work here, and what to do. A page words it by ``code`` and ``values``."""
-
-    code: str
-    sentence: str
-    fix: str
-    values: dict[str, str] = Field(description="Of the sentence; `said` is what a program or a service said.")
-
-
-class Limits(BaseModel):
-    """Of one sandbox; 0: none."""
-
-    processes: int
-    memory_mb: int
-    file_size_mb: int
-    disk_mb: int
-    min_free_disk_mb: int
-    open_files: int
-    cpu_seconds: int
-
-
-class ToolImage(BaseModel):
+class ToolImageInfo(BaseModel):
     """The Python packages that the agent's commands can use."""
 
     enabled: bool
@@ -56,7 +36,7 @@ class ToolImage(BaseModel):
     path: str | None = Field(description="Told to administrators.")
 
 
-class Sandbox(BaseModel):
+class SandboxInfo(BaseModel):
     provider: str
     available: bool = Field(description="False: the agent has no shell, only files.")
     isolation: Literal["namespaces", "namespaces-no-proc", "landlock", "container", "remote", "none"]
@@ -67,7 +47,7 @@ class Sandbox(BaseModel):
     )
     network: Literal["none", "allowlist", "internet", "host"]
     allowed_hosts: list[str] = Field(description="With the network mode `allowlist`.")
-    tool_image: ToolImage
+    tool_image: ToolImageInfo
     limits: Limits
     enforced_limits: list[str] = Field(description="By what the limits are enforced, e.g. `nproc`, `cgroup-memory`.")
     command_timeout: float = Field(description="Seconds.")
@@ -93,7 +73,7 @@ class SystemInfo(BaseModel):
     database: StorageInfo
     authentication: Literal["accounts", "none"]
     registration: bool
-    sandbox: Sandbox
+    sandbox: SandboxInfo
     config: ConfigInfo | None
 
 
@@ -143,17 +123,17 @@ def _sandbox(harness: Harness, *, is_admin: bool) -> dict[str, Any]:
         "network": isolation.network if isolation else config.network.mode,
         "allowed_hosts": config.network.allow,
         "tool_image": _tool_image(harness, is_admin=is_admin),
-        "limits": config.limits,
+        "limits": Limits(**config.limits.model_dump(include={*Limits.__slots__})),
         "enforced_limits": sorted(isolation.limits) if isolation else [],
         "command_timeout": config.command_timeout,
     }
 
 
-def _tool_image(harness: Harness, *, is_admin: bool) -> ToolImage:
+def _tool_image(harness: Harness, *, is_admin: bool) -> ToolImageInfo:
     if not harness.config.sandbox.tool_image.enabled:
-        return ToolImage(enabled=False, ready=False, problem=None, path=None)
+        return ToolImageInfo(enabled=False, ready=False, problem=None, path=None)
     status = harness.tool_image.status()
-    return ToolImage(
+    return ToolImageInfo(
         enabled=True,
         ready=status.ready,
         problem=(status.reason or None) if is_admin else None,

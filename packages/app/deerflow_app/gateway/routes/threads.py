@@ -8,13 +8,16 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Response
 from langgraph import types
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field, with_config
 
 from deerflow.errors import InvalidRequestError
 from deerflow.features.assistants.service import assistants_meant
 from deerflow.identity import Principal
 from deerflow.runs.protocol_stream import RECENT_RUNS, position_after
-from deerflow.storage.threads import ThreadFilter
+from deerflow.storage.search import Hit
+from deerflow.storage.threads import ThreadFilter, ThreadStatus
+from deerflow.threads.checkpoint import StateView
+from deerflow.threads.view import ThreadView
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     HEADERS,
@@ -36,7 +39,6 @@ from deerflow_app.gateway.routes import (
 router = Router(tags=["threads"])
 state_routes = Router(tags=["thread state"])
 
-ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 ThreadField = Literal[
     "thread_id",
     "created_at",
@@ -53,29 +55,19 @@ ThreadField = Literal[
 MAX_MINUTES = 5_256_000
 
 
-class Thread(BaseModel):
-    thread_id: str
-    created_at: AwareDatetime
-    updated_at: AwareDatetime = Field(description="When the conversation went on; notes in `metadata` do not count.")
-    state_updated_at: AwareDatetime
-    metadata: dict[str, Any]
-    status: ThreadStatus
-    config: dict[str, Any]
-    values: dict[str, Any] = Field(description="The state.")
-    interrupts: dict[str, list[dict[str, Any]]] = Field(description="By task id: what the thread waits for.")
+class ThreadNow(ThreadView):
+    stream_position: Annotated[
+        int,
+        Field(
+            description="A position in the streaming protocol before everything that these values do not hold: `since` of a "
+            "stream that goes on from here. 0: from the beginning."
+        ),
+    ]
 
 
-class ThreadNow(Thread):
-    stream_position: int = Field(
-        description="A position in the streaming protocol before everything that these values do not hold: `since` of a "
-        "stream that goes on from here. 0: from the beginning."
-    )
-
-
-class FoundThread(Thread):
-    model_config = SELECTABLE
-
-    extracted: dict[str, Any] = Field(description="What `extract` names; null where there is nothing.")
+@with_config(SELECTABLE)
+class FoundThread(ThreadView):
+    extracted: Annotated[dict[str, Any], Field(description="What `extract` names; null where there is nothing.")]
 
 
 class Ttl(RequestBody):
@@ -153,7 +145,7 @@ class Pruned(BaseModel):
     pruned_count: int
 
 
-@router.post("/api/threads", summary="Make a thread", response_model=Thread)
+@router.post("/api/threads", summary="Make a thread", response_model=ThreadView)
 async def create_thread(
     principal: CurrentPrincipal, runtime: CurrentRuntime, body: ThreadRequest | None = None
 ) -> Response:
@@ -187,7 +179,7 @@ async def search_threads(
     found, total = await runtime.threads.search(
         principal,
         body.filter(principal, body.ids),
-        **body.arguments("updated_at"),
+        body.page(),
         with_state=_needs_state(body),
     )
     return await page_answer([_found(thread, body) for thread in found], body, total)
@@ -199,7 +191,7 @@ def _needs_state(wanted: ThreadSearch) -> bool:
     return wanted.select is None or not of_state.isdisjoint({*wanted.select, *roots})
 
 
-def _found(thread: dict[str, Any], wanted: ThreadSearch) -> Mapping[str, Any]:
+def _found(thread: ThreadView, wanted: ThreadSearch) -> Mapping[str, Any]:
     shown = selected(thread, wanted.select)
     if not wanted.extract:
         return shown
@@ -230,7 +222,7 @@ async def get_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: 
 @router.patch(
     "/api/threads/{thread_id}",
     summary="Note something about a thread",
-    response_model=Thread,
+    response_model=ThreadView,
     responses={204: {"description": "Done; the client did not want to see the thread."}},
 )
 async def patch_thread(
@@ -259,19 +251,10 @@ async def delete_thread(
         await runtime.forget_thread(principal, thread_id)
 
 
-@router.post("/api/threads/{thread_id}/copy", summary="Copy a thread", response_model=Thread)
+@router.post("/api/threads/{thread_id}/copy", summary="Copy a thread", response_model=ThreadView)
 async def copy_thread(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> Response:
     """History, files and title; not its runs."""
     return await json_answer(await runtime.threads.copy(principal, thread_id))
-
-
-class Hit(BaseModel):
-    thread_id: str
-    message_id: str | None = Field(description="None: the thread's title was found.")
-    type: Literal["human", "ai", "title"]
-    title: str | None
-    snippet: str
-    marks: list[tuple[int, int]] = Field(description="Start and end of the words in the snippet, in code points.")
 
 
 class Hits(BaseModel):
@@ -309,30 +292,9 @@ class Checkpoint(BaseModel):
     checkpoint_ns: str | None = ""
 
 
-class Task(BaseModel):
-    id: str
-    name: str
-    path: Any = None
-    error: str | None
-    interrupts: list[dict[str, Any]]
-    checkpoint: dict[str, Any] | None
-    state: dict[str, Any] | None
-    result: Any = None
-
-
-class ThreadState(BaseModel):
-    model_config = SELECTABLE
-
-    values: dict[str, Any]
-    next: list[str] = Field(description="The nodes to run next. Empty: the thread is done until new input comes.")
-    tasks: list[Task]
-    metadata: dict[str, Any]
-    created_at: str | None
-    checkpoint: dict[str, Any]
-    parent_checkpoint: dict[str, Any] | None
-    interrupts: list[dict[str, Any]]
-    checkpoint_id: str | None
-    parent_checkpoint_id: str | None
+@with_config(SELECTABLE)
+class FoundState(StateView):
+    pass
 
 
 class StateAt(RequestBody):
@@ -373,7 +335,7 @@ Select = Annotated[
 ]
 
 
-@state_routes.get("/api/threads/{thread_id}/state", summary="The present state", response_model=ThreadState)
+@state_routes.get("/api/threads/{thread_id}/state", summary="The present state", response_model=FoundState)
 async def get_state(
     thread_id: ThreadId,
     principal: CurrentPrincipal,
@@ -385,9 +347,7 @@ async def get_state(
     return await json_answer(selected(state, select or None))
 
 
-@state_routes.get(
-    "/api/threads/{thread_id}/state/{checkpoint_id}", summary="A former state", response_model=ThreadState
-)
+@state_routes.get("/api/threads/{thread_id}/state/{checkpoint_id}", summary="A former state", response_model=FoundState)
 async def get_state_at(
     thread_id: ThreadId,
     checkpoint_id: str,
@@ -402,7 +362,7 @@ async def get_state_at(
 
 
 @state_routes.post(
-    "/api/threads/{thread_id}/state/checkpoint", summary="The state at a checkpoint", response_model=ThreadState
+    "/api/threads/{thread_id}/state/checkpoint", summary="The state at a checkpoint", response_model=FoundState
 )
 async def get_state_at_checkpoint(
     thread_id: ThreadId, body: StateAt, principal: CurrentPrincipal, runtime: CurrentRuntime
@@ -435,7 +395,7 @@ async def patch_state(
     return _updated(where)
 
 
-@state_routes.post("/api/threads/{thread_id}/history", summary="Former states", response_model=list[ThreadState])
+@state_routes.post("/api/threads/{thread_id}/history", summary="Former states", response_model=list[FoundState])
 async def post_history(
     thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime, body: HistoryRequest | None = None
 ) -> Response:
@@ -452,7 +412,7 @@ async def post_history(
     return await json_answer([selected(state, body.select or None) for state in states])
 
 
-@state_routes.get("/api/threads/{thread_id}/history", summary="Former states", response_model=list[ThreadState])
+@state_routes.get("/api/threads/{thread_id}/history", summary="Former states", response_model=list[FoundState])
 async def get_history(
     thread_id: ThreadId,
     principal: CurrentPrincipal,

@@ -19,7 +19,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from deerflow.errors import InvalidRequestError, RequestError, TooLargeError
-from deerflow.files.uploads import UploadLimits, UploadService, upload_entry
+from deerflow.files.uploads import DeletedUpload, UploadLimits, UploadService, upload_entry
 from deerflow.storage.threads import ThreadRepository
 from deerflow_app.gateway.http.errors import described
 from deerflow_app.gateway.http.router import Router
@@ -75,11 +75,6 @@ class AllowedUpload(BaseModel):
     max_files: int
     max_file_size: int
     max_total_size: int
-
-
-class Deleted(BaseModel):
-    success: bool
-    message: str
 
 
 _FORM = {
@@ -143,9 +138,10 @@ async def upload_limits(thread_id: str, principal: CurrentPrincipal, uploads: Cu
 
 
 @router.delete("/api/threads/{thread_id}/uploads/{filename}", summary="Delete a file that was sent")
-async def delete_upload(thread_id: str, filename: str, principal: CurrentPrincipal, uploads: CurrentUploads) -> Deleted:
-    await uploads.delete(principal, thread_id, filename)
-    return Deleted(success=True, message=f"Deleted {filename}")
+async def delete_upload(
+    thread_id: str, filename: str, principal: CurrentPrincipal, uploads: CurrentUploads
+) -> DeletedUpload:
+    return await uploads.delete(principal, thread_id, filename)
 
 
 def _check_announced(request: Request, limits: UploadLimits) -> None:

@@ -11,13 +11,13 @@ from pydantic import BaseModel, Field, SecretStr
 from deerflow.accounts import Role, User
 from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.features.site import Mode, SiteSettings
+from deerflow.storage.moment import Moment
 from deerflow_app.gateway.http.router import Router
 from deerflow_app.gateway.routes import (
     CurrentAccounts,
     CurrentAdmin,
     CurrentPrincipal,
     CurrentRuntime,
-    Moment,
     PageSize,
     RequestBody,
 )

@@ -28,6 +28,7 @@ from deerflow.features.assistants.custom_agents import CustomAgents
 from deerflow.features.assistants.rows import Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_agent_name
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
 from deerflow.subagents import subagents_of
@@ -94,7 +95,7 @@ class AgentService(Capability):
     async def own(self, principal: Principal) -> builtins.list[AgentConfig]:
         """Those in the database."""
         query = AssistantQuery(metadata=CREATED_BY)
-        rows, _ = await self._rows.search(principal, query, limit=MOST_AGENTS, offset=0)
+        rows, _ = await self._rows.search(principal, query, ListPage(MOST_AGENTS))
         return [agent_of(row) for row in rows]
 
     async def of_files(self, principal: Principal) -> dict[str, AgentConfig]:
@@ -192,7 +193,7 @@ class AgentService(Capability):
         row, _ = await self._known(principal, name)
         if row is None:
             return []
-        rows = await self._rows.versions(principal, row.assistant_id, limit=MOST_AGENTS)
+        rows = await self._rows.versions(principal, row.assistant_id, page=ListPage(MOST_AGENTS))
         texts = [*map(text_of, map(agent_of, rows)), ""]
         return [
             AgentVersion(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, select, update
 
 from deerflow.errors import ConflictError, NotFoundError
 from deerflow.identity import Principal
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
+from deerflow.storage.list_page import ListPage
+from deerflow.storage.moment import Moment
 from deerflow.storage.tables import assistant_versions, assistants, threads, utc_now
+from deerflow.storage.threads import LEAD_AGENT
 from deerflow.storage.visibility import changeable_by, readable_by
 
 SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
@@ -23,18 +27,18 @@ VERSIONED = ("name", "description", "config", "context", "metadata")
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """An assistant as one of its versions has it; ``updated_at`` is when that became the latest."""
+    """An assistant as one of its versions has it, and as clients see it; ``updated_at`` is when that became the latest."""
 
     assistant_id: str
-    graph_id: str
-    version: int
+    graph_id: Annotated[str, Field(examples=[LEAD_AGENT])]
     name: str
     description: str | None
     config: dict[str, Any]
     context: dict[str, Any]
     metadata: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
+    version: int
+    created_at: Moment
+    updated_at: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,7 @@ class AssistantRepository:
         assistant_id: str,
         *,
         metadata: Mapping[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
+        page: ListPage = ListPage(),
     ) -> list[Assistant]:
         """Newest first; ``updated_at`` and ``created_at`` are those of the version."""
 
@@ -119,7 +122,7 @@ class AssistantRepository:
             )
             if metadata:
                 query = query.where(matches(connection, version.metadata, metadata))
-            return [_from(row) for row in connection.execute(query.limit(limit).offset(offset))]
+            return [_from(row) for row in connection.execute(query.limit(page.limit).offset(page.offset))]
 
         return await self._database.browse(job)
 
@@ -127,19 +130,16 @@ class AssistantRepository:
         self,
         principal: Principal,
         query: AssistantQuery,
-        *,
-        limit: int,
-        offset: int,
-        sort_by: str = "created_at",
-        descending: bool = True,
+        page: ListPage = ListPage(),
     ) -> tuple[list[Assistant], int]:
-        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
+        """A page, and how many there are in all. Raises InvalidRequestError for an unknown order or odd metadata."""
+        sort_by = page.order(SORTABLE, "created_at")
+        column = assistant_versions.c.name if sort_by == "name" else assistants.c[sort_by]
+        order = (column.desc() if page.descending else column.asc(), assistants.c.assistant_id)
 
         def job(connection: Connection) -> tuple[list[Assistant], int]:
             wanted = _latest().where(_matching(connection, principal, query))
-            column = assistant_versions.c.name if sort_by == "name" else assistants.c[sort_by]
-            order = (column.desc() if descending else column.asc(), assistants.c.assistant_id)
-            rows = connection.execute(wanted.order_by(*order).limit(limit).offset(offset))
+            rows = connection.execute(wanted.order_by(*order).limit(page.limit).offset(page.offset))
             total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
             return [_from(row) for row in rows], total
 

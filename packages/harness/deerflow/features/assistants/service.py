@@ -16,9 +16,10 @@ from deerflow.config.agents import AgentConfig
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.events.jsonable import HIDDEN_KEYS, plain
 from deerflow.features.assistants.agents import CREATED_BY, NAMESPACE, AgentService, agent_id, agent_of
-from deerflow.features.assistants.rows import SORTABLE, Assistant, AssistantQuery, AssistantRepository
+from deerflow.features.assistants.rows import Assistant, AssistantQuery, AssistantRepository
 from deerflow.identity import Principal, check_id
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 from deerflow.storage.threads import LEAD_AGENT
@@ -221,30 +222,18 @@ class AssistantService:
         self,
         principal: Principal,
         query: AssistantQuery,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        sort_by: str = "created_at",
-        descending: bool = True,
+        page: ListPage = ListPage(),
     ) -> tuple[list[Assistant], int]:
         """A page, and how many there are in all. The built-in ones come first, then the user's in the order asked for.
 
         Raises:
             InvalidRequestError: an unknown order, or metadata that cannot be searched for.
         """
-        if sort_by not in SORTABLE:
-            raise InvalidRequestError(f"sort_by is {sort_by!r}: use {', '.join(SORTABLE)}.")
         query = replace(query, graph_id=GRAPHS.get(query.graph_id or "", query.graph_id))
         built_in = [one for one in await self._all_built_in(principal) if _fits(one, query)]
-        first = built_in[offset : offset + limit]
-        own, total = await self._assistants.search(
-            principal,
-            query,
-            limit=limit - len(first),
-            offset=max(0, offset - len(built_in)),
-            sort_by=sort_by,
-            descending=descending,
-        )
+        first = built_in[page.offset : page.offset + page.limit]
+        rest = replace(page, limit=page.limit - len(first), offset=max(0, page.offset - len(built_in)))
+        own, total = await self._assistants.search(principal, query, rest)
         return first + own, len(built_in) + total
 
     async def versions(
@@ -253,16 +242,13 @@ class AssistantService:
         assistant_id: str,
         *,
         metadata: Mapping[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
+        page: ListPage = ListPage(),
     ) -> list[Assistant]:
         """Newest first. Raises NotFoundError, InvalidRequestError for metadata that cannot be searched for."""
         found = await self.get(principal, assistant_id)
         if self._is_built_in(found):
-            return [found][offset : offset + limit]
-        return await self._assistants.versions(
-            principal, found.assistant_id, metadata=metadata, limit=limit, offset=offset
-        )
+            return [found][page.offset : page.offset + page.limit]
+        return await self._assistants.versions(principal, found.assistant_id, metadata=metadata, page=page)
 
     async def set_latest(self, principal: Principal, assistant_id: str, version: int) -> Assistant:
         """Raises NotFoundError if there is no such version; ForbiddenError if the assistant is built in."""

@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import (
@@ -20,6 +20,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.tools import BaseTool, tool
+from pydantic import Field
 
 from deerflow.config import AppConfig, ConfigError, ToolConfig
 from deerflow.context import RunContext
@@ -54,12 +55,10 @@ class Check:
 
     ok: bool
     latency_ms: int
-    answer: str | None = None
-    problem: str | None = None
-    kind: ErrorKind | None = None
-    """Why a call of the model failed."""
-    rest: Rest | None = None
-    """Set while runs do not call the model."""
+    answer: Annotated[str | None, Field(description="The beginning of what it said.")]
+    problem: Annotated[str | None, Field(description="What went wrong, and what to do.")]
+    kind: Annotated[ErrorKind | None, Field(description="Why a call of the model failed.")] = None
+    rest: Annotated[Rest | None, Field(description="Set while runs do not call it, but its fallbacks.")] = None
 
 
 async def check_model(models: ModelCache, config: AppConfig, name: str) -> Check:
@@ -101,9 +100,9 @@ async def check_search(config: AppConfig, entry: ToolConfig) -> Check:
     result = await tool.ainvoke(call)
     latency = round((monotonic() - began) * 1000)
     if result.status == "error":
-        return Check(False, latency, problem=result.text.removeprefix("Error: "))
+        return Check(False, latency, None, result.text.removeprefix("Error: "))
     found = json.loads(result.text)
-    return Check(True, latency, found[0]["title"]) if found else Check(False, latency, problem="It found nothing.")
+    return Check(True, latency, found[0]["title"], None) if found else Check(False, latency, None, "It found nothing.")
 
 
 @tool

@@ -89,7 +89,7 @@ class ConnectionService:
     async def all(self, principal: Principal) -> Connections:
         """Of each provider, in the order in which they are asked."""
         _check(principal)
-        found = await _blocking(lambda: [self._connection(one) for one in _all()])
+        found = await _off_loop(lambda: [self._connection(one) for one in _all()])
         config = await self._source.acurrent()
         return {"models_in_file": _in_file(config), "tools_in_file": config.lists_tools, "connections": found}
 
@@ -112,7 +112,7 @@ class ConnectionService:
             known = [preset.model for preset in one.presets if preset.model in listed]
             return list(dict.fromkeys([*known, *sorted(for_chat(listed))]))
 
-        return await _blocking(ask)
+        return await _off_loop(ask)
 
     async def test(self, principal: Principal, provider: str, trial: Trial) -> Check:
         """Ask the first of the models for one word, or search once, before anything is kept.
@@ -122,7 +122,7 @@ class ConnectionService:
         """
         one = _provider(principal, provider)
         if one in SEARCHES:
-            entry = search_tool(one, await _blocking(self._environ, one, trial))
+            entry = search_tool(one, await _off_loop(self._environ, one, trial))
             return await check_search(await self._source.acurrent(), entry)
 
         def snapshot() -> AppConfig:
@@ -133,7 +133,7 @@ class ConnectionService:
 
         models = ModelCache()
         try:
-            config = await _blocking(snapshot)
+            config = await _off_loop(snapshot)
             return await check_model(models, config, str(config.models[0].__dict__["name"]))
         finally:
             await models.aclose()
@@ -148,14 +148,14 @@ class ConnectionService:
         """
         one = _provider(principal, provider)
         async with self._writing:
-            await _blocking(self._connect, one, trial, store)
-        return await _blocking(self._connection, one)
+            await _off_loop(self._connect, one, trial, store)
+        return await _off_loop(self._connection, one)
 
     async def disconnect(self, principal: Principal, provider: str) -> None:
         """Forget key, address and models. Raises as :meth:`connect`."""
         one = _provider(principal, provider)
         async with self._writing:
-            await _blocking(self._disconnect, one)
+            await _off_loop(self._disconnect, one)
 
     def _connect(self, provider: Provider, trial: Trial, store: Store) -> None:
         config, is_search = self._source.current(), provider in SEARCHES
@@ -277,7 +277,7 @@ def _listed(provider: Provider, base_url: str, key: str) -> list[str]:
         raise InvalidRequestError(text, code="no_server", reason="no_way_out", host=host) from None
 
 
-async def _blocking(function: Callable[..., Done], *arguments: object) -> Done:
+async def _off_loop(function: Callable[..., Done], *arguments: object) -> Done:
     try:
         return await asyncio.to_thread(function, *arguments)
     except ConfigError as error:

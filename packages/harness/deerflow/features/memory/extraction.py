@@ -24,7 +24,7 @@ from deerflow.features.memory.store import (
     Shelf,
     confidence_of,
     document_of,
-    fact_json,
+    fact_view,
     mapping,
     moment_of,
     text_of,
@@ -130,7 +130,7 @@ def prompt(excerpt: Excerpt, shelf: Shelf, now: datetime) -> str:
     facts |= {fact.id: fact for fact in shelf.live(limit=_KNOWN)}
     known = document_of(*shelf.sections(), ())
     shown = ("id", "content", "category", "confidence")
-    known["facts"] = [{key: fact_json(fact)[key] for key in shown} for fact in facts.values()]
+    known["facts"] = [{key: fact_view(fact)[key] for key in shown} for fact in facts.values()]
     lines: list[str] = []
     for number, each in enumerate(excerpt.messages, 1):
         who = "person" if isinstance(each, HumanMessage) else "assistant"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.tools import BaseTool
@@ -51,6 +51,7 @@ from deerflow.features.memory.store import (
     read_document,
     text_of,
 )
+from deerflow.features.memory.view import MemoryDocument, MemorySettings
 from deerflow.identity import Principal, check_agent_name
 from deerflow.security.text import inline
 from deerflow.storage.database import Database
@@ -101,18 +102,18 @@ class MemoryService:
 
     # what people see and change -------------------------------------------------------------------------------------
 
-    async def document(self, principal: Principal, agent: str | None = None) -> dict[str, Any]:
-        """``{version, lastUpdated, user, history, facts}``, the surest facts first, the unconfirmed last. Raises ValueError: an invalid agent name."""
+    async def document(self, principal: Principal, agent: str | None = None) -> MemoryDocument:
+        """Return what is remembered, the surest facts first, the unconfirmed last. Raises ValueError: an invalid agent name."""
         store = await self._opened()
 
-        def job(shelf: Shelf) -> dict[str, Any]:
-            return document_of(*shelf.sections(), [*shelf.live(), *shelf.unconfirmed()])
+        def job(shelf: Shelf) -> MemoryDocument:
+            return cast(MemoryDocument, document_of(*shelf.sections(), [*shelf.live(), *shelf.unconfirmed()]))
 
         return await store.read(_owner(principal, agent), job)
 
     async def replace(
         self, principal: Principal, document: Mapping[str, Any], agent: str | None = None
-    ) -> dict[str, Any]:
+    ) -> MemoryDocument:
         """Import a document: what was there before is gone. Of more facts than there may be the surest are kept."""
         most, store = (await self._config()).memory.max_facts, await self._opened()
         await store.write(_owner(principal, agent), lambda shelf: fill(shelf, document, most))
@@ -209,9 +210,10 @@ class MemoryService:
         store = await self._opened()
         return await store.read(_owner(principal, agent), lambda shelf: named(shelf, text))
 
-    async def settings(self) -> dict[str, Any]:
-        """What the configuration says about memory."""
-        return (await self._config()).memory.model_dump(exclude={"storage_class", "model_name"})
+    async def settings(self) -> MemorySettings:
+        """Return what the configuration says about memory."""
+        shown = (await self._config()).memory.model_dump(exclude={"storage_class", "model_name"})
+        return cast(MemorySettings, shown)
 
     # what runs use --------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection
 
@@ -29,6 +29,7 @@ from deerflow.features.memory.storage import (
     create_empty_memory,
     iso,
 )
+from deerflow.features.memory.view import FactView
 from deerflow.reflection import resolve_class
 from deerflow.storage.database import Database
 from deerflow.storage.search import words_of
@@ -260,8 +261,8 @@ def document_of(
     if updated_at is not None:
         document["lastUpdated"] = iso(updated_at)
     facts = list(facts)
-    document["facts"] = [fact_json(fact) for fact in facts if fact.ended_at is None]
-    if with_ended and (ended := [fact_json(fact) for fact in facts if fact.ended_at is not None]):
+    document["facts"] = [fact_view(fact) for fact in facts if fact.ended_at is None]
+    if with_ended and (ended := [fact_view(fact) for fact in facts if fact.ended_at is not None]):
         document[_ENDED] = ended
     return document
 
@@ -288,10 +289,11 @@ def _is_doubtful(fact: Fact) -> bool:
     return is_learned and CHECKED.search(fact.content) is not None
 
 
-def fact_json(fact: Fact) -> dict[str, Any]:
+def fact_view(fact: Fact) -> FactView:
     found = {key: getattr(fact, name) for key, name in _KEYS.items()}
     known = {key: value for key, value in found.items() if value is not None}
-    return {key: iso(value) if isinstance(value, datetime) else value for key, value in known.items()}
+    shown = {key: iso(value) if isinstance(value, datetime) else value for key, value in known.items()}
+    return cast(FactView, shown)
 
 
 def fact_of(entry: Mapping[str, Any]) -> Fact:

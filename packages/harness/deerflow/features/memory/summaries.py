@@ -11,7 +11,7 @@ from deerflow.features.memory.answers import read_answer
 from deerflow.features.memory.own_words import concerns
 from deerflow.features.memory.rows import Fact
 from deerflow.features.memory.storage import SECTIONS, iso
-from deerflow.features.memory.store import MAX_SUMMARY, fact_json, mapping, text_of
+from deerflow.features.memory.store import MAX_SUMMARY, fact_view, mapping, text_of
 
 Sections = Mapping[str, Mapping[str, Any]]
 
@@ -51,7 +51,7 @@ def missing(sections: Sections) -> list[str]:
 def prompt(names: Sequence[str], facts: Sequence[Fact], today: date) -> str:
     """Return the question to a model for the summaries ``names`` of what ``facts`` say."""
     shown = ("content", "category", "createdAt")
-    lines = [json.dumps({key: fact_json(fact)[key] for key in shown}, ensure_ascii=False) for fact in facts]
+    lines = [json.dumps({key: fact_view(fact)[key] for key in shown}, ensure_ascii=False) for fact in facts]
     wanted = ", ".join(f'"{name}": "..."' for name in names)
     return _PROMPT.format(wanted=wanted, today=f"{today:%Y-%m-%d, %A}", facts="\n".join(lines))
 

@@ -14,6 +14,7 @@ from deerflow.identity import Principal
 from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.json_filter import matches
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.tables import crons, threads
 from deerflow.storage.visibility import changeable, readable, readable_by, values_of
 from deerflow.tasks.jobs import enqueue
@@ -102,19 +103,17 @@ class CronRepository:
         self,
         principal: Principal,
         query: CronQuery,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        sort_by: str = "created_at",
-        descending: bool = True,
+        page: ListPage = ListPage(),
     ) -> tuple[list[Cron], int]:
-        """A page, and how many there are in all. ``sort_by``: one of SORTABLE. Raises InvalidRequestError for odd metadata."""
+        """A page, and how many there are in all. Raises InvalidRequestError for an unknown order or odd metadata."""
+        sort_by = page.order(SORTABLE, "created_at")
+        column = crons.c["next_run_at" if sort_by == "next_run_date" else sort_by]
+        order = ((column.desc() if page.descending else column.asc()).nulls_last(), crons.c.cron_id)
 
         def job(connection: Connection) -> tuple[list[Cron], int]:
             wanted = _matching(connection, principal, query)
-            column = crons.c["next_run_at" if sort_by == "next_run_date" else sort_by]
-            order = (column.desc().nulls_last() if descending else column.asc().nulls_last(), crons.c.cron_id)
-            rows = connection.execute(select(crons).where(wanted).order_by(*order).limit(limit).offset(offset))
+            found = select(crons).where(wanted).order_by(*order).limit(page.limit).offset(page.offset)
+            rows = connection.execute(found)
             total = connection.execute(select(func.count()).select_from(crons).where(wanted)).scalar_one()
             return [Cron(**row._mapping) for row in rows], total
 

@@ -14,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from deerflow.capability import AskedRun, Capabilities
 from deerflow.errors import InvalidRequestError
 from deerflow.features.assistants.service import AssistantService
-from deerflow.features.schedules.rows import SORTABLE, Cron, CronQuery, CronRepository
+from deerflow.features.schedules.rows import Cron, CronQuery, CronRepository
 from deerflow.features.schedules.times import next_due
 from deerflow.identity import Principal
 from deerflow.runs.request import RunRequest
 from deerflow.storage.database import Database
+from deerflow.storage.list_page import ListPage
 from deerflow.storage.sql import storable
 from deerflow.storage.tables import utc_now
 
@@ -154,18 +155,10 @@ class CronService:
         self,
         principal: Principal,
         query: CronQuery,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        sort_by: str = "created_at",
-        descending: bool = True,
+        page: ListPage = ListPage(),
     ) -> tuple[list[Cron], int]:
         """A page, and how many there are in all. Raises InvalidRequestError for an unknown order or odd metadata."""
-        if sort_by not in SORTABLE:
-            raise InvalidRequestError(f"sort_by is {sort_by!r}: use {', '.join(SORTABLE)}.")
-        return await self._crons.search(
-            principal, query, limit=limit, offset=offset, sort_by=sort_by, descending=descending
-        )
+        return await self._crons.search(principal, query, page)
 
     async def _check_run(self, principal: Principal, payload: Mapping[str, Any]) -> None:
         try:
@@ -173,23 +166,6 @@ class CronService:
         except ValidationError as error:
             raise InvalidRequestError("; ".join(found["msg"] for found in error.errors())) from error
         await self._capabilities.admit(AskedRun(principal, request.webhook))
-
-
-def cron_json(cron: Cron) -> dict[str, Any]:
-    """As clients of the LangGraph API read it."""
-    moments = ("end_time", "created_at", "updated_at")
-    plain = ("cron_id", "user_id", "assistant_id", "thread_id", "schedule", "timezone", "enabled", "on_run_completed")
-    return {
-        **{name: getattr(cron, name) for name in plain},
-        **{name: _iso(getattr(cron, name)) for name in moments},
-        "next_run_date": _iso(cron.next_run_at),
-        "metadata": cron.metadata,
-        "payload": {"assistant_id": cron.assistant_id, **cron.payload},
-    }
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return moment.isoformat() if moment else None
 
 
 async def _next(schedule: str, timezone: str | None, end_time: datetime | None, after: datetime) -> datetime | None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from deerflow.capability import AskedRun, Capability
 from deerflow.features.webhooks.job import WEBHOOK, Describe, WebhookJob, WebhookPolicy, enqueue_webhook
 from deerflow.identity import Principal
-from deerflow.runs.view import run_json
+from deerflow.runs.view import run_view
 from deerflow.storage.runs import Run
 from deerflow.storage.tables import utc_now
 
@@ -33,6 +33,6 @@ class Webhooks(Capability):
     def run_closed(self, connection: Connection, run: Run, *, is_undone: bool) -> datetime | None:
         if not (url := run.kwargs["request"].get("webhook")):
             return None
-        shown = {**run_json(run), "values": {}} if is_undone else None
+        shown = {**run_view(run), "values": {}} if is_undone else None
         enqueue_webhook(connection, Principal(run.user_id, source="internal"), run.run_id, url, undone=shown)
         return utc_now()

@@ -28,7 +28,7 @@ from deerflow_app.gateway.routes.openai.content import Content, Said, text_of
 from deerflow_app.gateway.routes.openai.model_alone import answered_alone, is_for_model_alone
 from deerflow_app.gateway.routes.openai.models import check_model
 from deerflow_app.gateway.routes.openai.parameters import check_parameters, schema_of
-from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
+from deerflow_app.gateway.routes.openai.turn import RunAnswer, RunQuestion, start
 
 router = Router(prefix=PREFIX, tags=["openai"])
 
@@ -83,7 +83,7 @@ async def chat_completions(
     known = thread or await _gone_on_with(runtime, principal, conversation[:-1])
     instructions = [("system", content) for role, content in said if role in ("system", "developer")]
     said = conversation[-1:] if known else [*instructions, *conversation]
-    question = Question(model=asked.model, said=said, thread_id=known, effort=asked.reasoning_effort, schema=schema)
+    question = RunQuestion(model=asked.model, said=said, thread_id=known, effort=asked.reasoning_effort, schema=schema)
     turn = await start(runtime, principal, request, question)
     headers["X-DeerFlow-Thread"] = turn.run.thread_id
     if asked.stream:
@@ -134,12 +134,12 @@ async def _gone_on_with(runtime: Runtime, principal: Principal, conversation: Se
     if not conversation:
         return None
     wanted = ThreadFilter({HISTORY: _fingerprint(conversation)})
-    found, _ = await runtime.threads.repository.search(principal, wanted, limit=10)
+    found, _ = await runtime.threads.repository.search(principal, wanted)
     return next((thread.thread_id for thread in found if thread.status in ("idle", "error")), None)
 
 
 async def _remembered(
-    turn: Turn, conversation: Sequence[Said], chunks: AsyncGenerator[bytes, None]
+    turn: RunAnswer, conversation: Sequence[Said], chunks: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the chunks; before the last ones the thread learns what its messages are for the client."""
     is_remembered = False
@@ -151,7 +151,7 @@ async def _remembered(
             yield chunk
 
 
-async def _remember(turn: Turn, conversation: Sequence[Said]) -> None:
+async def _remember(turn: RunAnswer, conversation: Sequence[Said]) -> None:
     note = {HISTORY: _fingerprint([*conversation, ("assistant", turn.text)])}
     with suppress(NotFoundError):  # deleted meanwhile
         await turn.runtime.threads.repository.update(turn.principal, turn.run.thread_id, metadata=note)

@@ -8,7 +8,7 @@ from typing import Any
 
 from deerflow.storage.runs import RunStatus
 from deerflow_app.gateway.routes.openai.answer import Answer, event
-from deerflow_app.gateway.routes.openai.turn import Turn
+from deerflow_app.gateway.routes.openai.turn import RunAnswer
 
 _STATUSES = {
     RunStatus.PENDING: "queued",
@@ -20,7 +20,7 @@ _STATUSES = {
 
 def status_of(answer: Answer) -> str:
     """Return how the response stands. One that waits for a decision says so, and is complete with that."""
-    run = answer.run if isinstance(answer, Turn) else None
+    run = answer.run if isinstance(answer, RunAnswer) else None
     if run is not None and run.status is RunStatus.INTERRUPTED and run.stop_reason != "interrupt":
         return "cancelled"
     if answer.error is not None:

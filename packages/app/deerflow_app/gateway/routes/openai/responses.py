@@ -24,7 +24,7 @@ from deerflow_app.gateway.routes.openai.model_alone import answered_alone, is_fo
 from deerflow_app.gateway.routes.openai.models import check_model
 from deerflow_app.gateway.routes.openai.parameters import ParameterError, check_parameters, schema_of
 from deerflow_app.gateway.routes.openai.response_shape import response_events, response_json, status_of
-from deerflow_app.gateway.routes.openai.turn import Question, Turn, start
+from deerflow_app.gateway.routes.openai.turn import RunAnswer, RunQuestion, start
 
 router = Router(prefix=PREFIX, tags=["openai"])
 
@@ -93,7 +93,7 @@ async def responses(
         "previous_response_id": asked.previous_response_id,
     }
     effort = asked.reasoning.effort if asked.reasoning else None
-    question = Question(model=asked.model, said=said, thread_id=known, effort=effort, schema=schema, record=record)
+    question = RunQuestion(model=asked.model, said=said, thread_id=known, effort=effort, schema=schema, record=record)
     turn = await start(runtime, principal, request, question)
     if asked.stream:
         on_disconnect = None if asked.background else turn.cancel
@@ -113,7 +113,7 @@ async def get_response(
     stream: bool = False,
     starting_after: Annotated[int | None, Query(description="Of a stream: the number of the last event read.")] = None,
 ) -> Response:
-    turn = Turn.of(runtime, principal, request, await _run(runtime, principal, response_id))
+    turn = RunAnswer.of(runtime, principal, request, await _run(runtime, principal, response_id))
     if stream:
         return EventStreamResponse(response_events(turn, after=-1 if starting_after is None else starting_after))
     return await _shown(turn)
@@ -145,7 +145,7 @@ async def cancel_response(
     response_id: str, request: Request, principal: CurrentPrincipal, runtime: CurrentRuntime
 ) -> Response:
     run = await _stopped(runtime, principal, await _run(runtime, principal, response_id))
-    return await _shown(Turn.of(runtime, principal, request, run))
+    return await _shown(RunAnswer.of(runtime, principal, request, run))
 
 
 @router.delete("/responses/{response_id}", summary="Delete a response", responses=ANSWERS)
@@ -172,7 +172,7 @@ async def _stopped(runtime: Runtime, principal: Principal, run: Run) -> Run:
     return await runtime.runs.get(principal, run.run_id)
 
 
-async def _shown(turn: Turn) -> Response:
+async def _shown(turn: RunAnswer) -> Response:
     if turn.run.closed:
         await turn.read()
     return JSONResponse(response_json(turn, status_of(turn), output=turn.run.closed))

@@ -35,7 +35,7 @@ _DISCONNECT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class RunQuestion:
     """Args:
     thread_id: None: a new one.
     effort: of the model's reasoning.
@@ -52,7 +52,7 @@ class Question:
 
 
 @dataclass(kw_only=True)
-class Turn(Answer):
+class RunAnswer(Answer):
     """The answer of a run."""
 
     runtime: Runtime
@@ -67,7 +67,7 @@ class Turn(Answer):
     """The text of the last message."""
 
     @classmethod
-    def of(cls, runtime: Runtime, principal: Principal, request: Request, run: Run) -> Turn:
+    def of(cls, runtime: Runtime, principal: Principal, request: Request, run: Run) -> RunAnswer:
         """Return the answer of any run of the principal's."""
         record = (run.kwargs["request"].get("context") or {}).get(RECORD) or {}
         return cls(
@@ -215,7 +215,7 @@ def _is_of_a_half(data: Any) -> bool:
     return notice.get("type") == LLM_RETRY and notice.get("reason") == ErrorKind.BROKEN_OFF
 
 
-async def start(runtime: Runtime, principal: Principal, request: Request, question: Question) -> Turn:
+async def start(runtime: Runtime, principal: Principal, request: Request, question: RunQuestion) -> RunAnswer:
     """Start the run that answers. Raises NotFoundError, InvalidRequestError; ConflictError: the thread is at work."""
     await check_model(runtime, principal, question.model)
     thread_id = question.thread_id or str(uuid4())
@@ -245,4 +245,4 @@ async def start(runtime: Runtime, principal: Principal, request: Request, questi
         ),
         thread_id=thread_id,
     )
-    return Turn.of(runtime, principal, request, run)
+    return RunAnswer.of(runtime, principal, request, run)

@@ -14,7 +14,7 @@ from bench.figures import Figure, above_floor, at_most
 from bench.worker import Options
 from deerflow.config import ConfigSource, Paths
 from deerflow.features.memory.facts import made
-from deerflow.features.memory.rows import Owner, RowShelf
+from deerflow.features.memory.rows import OwnedRows, Owner
 from deerflow.identity import LOCAL_PRINCIPAL
 from deerflow.runs.request import RunRequest
 from deerflow.runtime import Runtime
@@ -95,12 +95,12 @@ async def _recalls(runtime: Runtime, repeats: int) -> list[float]:
 
 def _write_facts(connection: Connection) -> None:
     """A third has a word of the question, and some have several."""
-    chance, shelf = random.Random(1), RowShelf(connection, Owner(LOCAL_PRINCIPAL.user_id))
+    chance, owned = random.Random(1), OwnedRows(connection, Owner(LOCAL_PRINCIPAL.user_id))
     words = [*QUESTION.lower().split(), *(f"word{number}" for number in range(400))]
     for number in range(FACTS):
         content = f"Fact {number}: {' '.join(chance.choices(words, k=12))}."
         category = chance.choices(CATEGORIES, (20, 20, 20, 20, 19, 1))[0]
-        shelf.put(made(content, category, chance.uniform(0.7, 1), f"thread-{number // 20}"))
+        owned.put(made(content, category, chance.uniform(0.7, 1), f"thread-{number // 20}"))
 
 
 def _write_skills(folder: Path) -> None:

@@ -66,15 +66,15 @@ def fact(content: str, category: str = "knowledge", confidence: float = 0.9, **m
 
 
 async def learn(store: MemoryStore, *facts: Fact, owner: Owner = ALICE, most: int = 100, **more: Any) -> list[Fact]:
-    return await store.write(owner, lambda shelf: apply(shelf, Changes(facts=facts, **more), most))
+    return await store.write(owner, lambda owned: apply(owned, Changes(facts=facts, **more), most))
 
 
 async def known(store: MemoryStore, owner: Owner = ALICE) -> list[str]:
-    return sorted(fact.content for fact in await store.read(owner, lambda shelf: shelf.live()))
+    return sorted(fact.content for fact in await store.read(owner, lambda owned: owned.live()))
 
 
 async def recalled(store: MemoryStore, text: str, earlier: Recalled | None = None, most: int = 2000) -> str:
-    found = await store.read(ALICE, lambda shelf: recall(shelf, text, earlier, most))
+    found = await store.read(ALICE, lambda owned: recall(owned, text, earlier, most))
     return found["text"] if found else ""
 
 
@@ -87,15 +87,15 @@ async def test_two_people_and_two_agents_never_see_each_others_facts(store: Memo
         assert only.startswith(content)
         assert all(
             each.content == only
-            for each in await store.read(owner, lambda shelf: search(shelf, "Bremen lives tabs", 9))
+            for each in await store.read(owner, lambda owned: search(owned, "Bremen lives tabs", 9))
         )
 
 
 async def test_a_job_that_raises_changes_nothing(store: MemoryStore):
     await learn(store, fact("Stays."))
 
-    def broken(shelf: Any) -> None:
-        shelf.put(fact("Goes."))
+    def broken(owned: Any) -> None:
+        owned.put(fact("Goes."))
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -116,9 +116,9 @@ async def test_a_correction_takes_the_place_of_what_it_corrects_and_can_be_taken
     right = fact("Dependencies come with pnpm.", "correction", source_error="npm")
     await learn(store, right, supersedes={right.id: [wrong.id]})
     assert await known(store) == [right.content]
-    await store.write(ALICE, lambda shelf: undo(shelf, right.id))
+    await store.write(ALICE, lambda owned: undo(owned, right.id))
     assert await known(store) == [wrong.content]
-    await store.write(ALICE, lambda shelf: undo(shelf, right.id))
+    await store.write(ALICE, lambda owned: undo(owned, right.id))
     assert await known(store) == [right.content, wrong.content]
 
 
@@ -130,21 +130,21 @@ async def test_what_is_not_confirmed_replaces_nothing_and_is_neither_recalled_no
     assert await learn(store, fact("the user banks with sparkasse ONLINE", untrusted="bash")) == []
     assert await known(store) == [bank.content]
     assert "online" not in await recalled(store, lie.content)
-    assert await store.read(ALICE, lambda shelf: search(shelf, "Sparkasse online", 9)) == [bank]
-    assert await store.read(ALICE, lambda shelf: shelf.unconfirmed()) == [lie]
-    assert [each.content for each in await store.read(ALICE, lambda shelf: shelf.of_source("t1"))] != [bank.content]
+    assert await store.read(ALICE, lambda owned: search(owned, "Sparkasse online", 9)) == [bank]
+    assert await store.read(ALICE, lambda owned: owned.unconfirmed()) == [lie]
+    assert [each.content for each in await store.read(ALICE, lambda owned: owned.of_source("t1"))] != [bank.content]
 
 
 async def test_a_confirmed_fact_is_the_persons_own_and_takes_the_place_of_what_it_repeats(store: MemoryStore):
     await learn(store, fact("The user banks with Sparkasse."))
     doubted = fact("The user banks with Sparkasse online.", untrusted="web_fetch")
     await learn(store, doubted)
-    await store.write(ALICE, lambda shelf: confirm(shelf, doubted.id, 100))
+    await store.write(ALICE, lambda owned: confirm(owned, doubted.id, 100))
     assert await known(store) == [doubted.content]
     assert "online" in await recalled(store, "Which bank?")
-    assert await store.read(ALICE, lambda shelf: shelf.unconfirmed()) == []
+    assert await store.read(ALICE, lambda owned: owned.unconfirmed()) == []
     with pytest.raises(NotFoundError):
-        await store.write(BOB, lambda shelf: confirm(shelf, doubted.id, 100))
+        await store.write(BOB, lambda owned: confirm(owned, doubted.id, 100))
 
 
 async def test_many_unconfirmed_facts_push_out_none_that_is_confirmed(store: MemoryStore):
@@ -152,8 +152,8 @@ async def test_many_unconfirmed_facts_push_out_none_that_is_confirmed(store: Mem
     flood = [fact(f"Heron runs system{n}.", confidence=1, untrusted="web_fetch") for n in range(MAX_UNCONFIRMED + 9)]
     await learn(store, *flood, most=10)
     assert await known(store) == ["Heron runs Debian."]
-    assert len(await store.read(ALICE, lambda shelf: shelf.unconfirmed())) == MAX_UNCONFIRMED
-    assert await store.read(ALICE, lambda shelf: [each.content for each in shelf.find(["heron"], 1)]) == [
+    assert len(await store.read(ALICE, lambda owned: owned.unconfirmed())) == MAX_UNCONFIRMED
+    assert await store.read(ALICE, lambda owned: [each.content for each in owned.find(["heron"], 1)]) == [
         "Heron runs Debian."
     ]
 
@@ -169,7 +169,7 @@ async def test_in_a_thread_with_text_from_outside_only_facts_that_the_sentence_i
     named = {new.id: [heron.id, bank.id]}
     await learn(store, new, supersedes=named, wishes=[wish], foreign=True)
     assert await known(store) == [bank.content, new.content]
-    assert await store.read(ALICE, lambda shelf: shelf.unconfirmed()) == []
+    assert await store.read(ALICE, lambda owned: owned.unconfirmed()) == []
 
 
 async def test_a_summary_goes_when_a_fact_in_it_changes_and_the_others_stay(store: MemoryStore):
@@ -177,16 +177,16 @@ async def test_a_summary_goes_when_a_fact_in_it_changes_and_the_others_stay(stor
     told = {"user": {"workContext": "Keeps Heron on PG 14.", "personalContext": "Has a cat."}}
     await learn(store, heron, tea, sections=told)
     ended: tuple[Any, ...] = (
-        lambda shelf: change(shelf, heron.id, content="Heron runs on PG 16."),
-        lambda shelf: change(shelf, heron.id, ended_at=utc_now()),
-        lambda shelf: undo(shelf, heron.id) and undo(shelf, heron.id),
-        lambda shelf: apply(shelf, Changes(wishes=[Wish("Forget Heron.", [heron.id])]), 100),
+        lambda owned: change(owned, heron.id, content="Heron runs on PG 16."),
+        lambda owned: change(owned, heron.id, ended_at=utc_now()),
+        lambda owned: undo(owned, heron.id) and undo(owned, heron.id),
+        lambda owned: apply(owned, Changes(wishes=[Wish("Forget Heron.", [heron.id])]), 100),
     )
     for job in ended:
-        await store.write(ALICE, lambda shelf: shelf.put(heron))
-        await store.write(ALICE, lambda shelf: apply(shelf, Changes(told), 100))
+        await store.write(ALICE, lambda owned: owned.put(heron))
+        await store.write(ALICE, lambda owned: apply(owned, Changes(told), 100))
         await store.write(ALICE, job)
-        sections, _ = await store.read(ALICE, lambda shelf: shelf.sections())
+        sections, _ = await store.read(ALICE, lambda owned: owned.sections())
         assert missing(sections) == ["workContext"] and sections["user"]["personalContext"]["summary"] == "Has a cat."
         assert "Keeps Heron" not in await recalled(store, "nothing")
 
@@ -194,16 +194,16 @@ async def test_a_summary_goes_when_a_fact_in_it_changes_and_the_others_stay(stor
 async def test_a_document_of_before_has_digits_and_addresses_from_threads_confirmed_once(store: MemoryStore):
     contents = {"t1": ["Pays to DE12.", "Mail goes to evil.example.", "Likes tea."], "manual": ["Size 44."]}
     facts = [{"content": each, "source": source} for source, some in contents.items() for each in some]
-    await store.write(ALICE, lambda shelf: fill(shelf, {"version": "1.0", "facts": facts}))
+    await store.write(ALICE, lambda owned: fill(owned, {"version": "1.0", "facts": facts}))
     assert await known(store) == ["Likes tea.", "Size 44."]
-    one, two = await store.read(ALICE, lambda shelf: shelf.unconfirmed())
-    await store.write(ALICE, lambda shelf: confirm(shelf, one.id, 100))
-    assert len(await known(store)) == 3 and (await store.read(ALICE, lambda shelf: shelf.unconfirmed())) == [two]
+    one, two = await store.read(ALICE, lambda owned: owned.unconfirmed())
+    await store.write(ALICE, lambda owned: confirm(owned, one.id, 100))
+    assert len(await known(store)) == 3 and (await store.read(ALICE, lambda owned: owned.unconfirmed())) == [two]
 
 
 async def test_an_import_keeps_the_surest_facts_up_to_the_limit(store: MemoryStore):
     facts = [{"content": f"Fact {n}.", "confidence": n / 30} for n in range(30)]
-    await store.write(ALICE, lambda shelf: fill(shelf, {"facts": facts}, 10))
+    await store.write(ALICE, lambda owned: fill(owned, {"facts": facts}, 10))
     assert await known(store) == sorted(f"Fact {n}." for n in range(20, 30))
 
 
@@ -211,12 +211,12 @@ async def test_facts_end_at_their_time_and_can_be_forgotten_and_restored(store: 
     over, kept = fact("On holiday.", expires_at=utc_now() - timedelta(days=1)), fact("Works in Kiel.")
     await learn(store, over, kept)
     assert await known(store) == [kept.content]
-    await store.write(ALICE, lambda shelf: change(shelf, kept.id, ended_at=utc_now()))
+    await store.write(ALICE, lambda owned: change(owned, kept.id, ended_at=utc_now()))
     assert await known(store) == [] and await recalled(store, "Kiel") == ""
-    await store.write(ALICE, lambda shelf: undo(shelf, kept.id))
+    await store.write(ALICE, lambda owned: undo(owned, kept.id))
     assert await known(store) == [kept.content]
     with pytest.raises(NotFoundError):
-        await store.write(ALICE, lambda shelf: change(shelf, "fact_none", content="x"))
+        await store.write(ALICE, lambda owned: change(owned, "fact_none", content="x"))
 
 
 async def test_beyond_the_limit_the_least_sure_go(store: MemoryStore):
@@ -251,22 +251,22 @@ async def test_what_was_exported_can_be_imported(store: MemoryStore):
     await learn(
         store, fact("Minka is a cat.", "correction", source_error="dog"), sections={"user": {"workContext": "Vet."}}
     )
-    document = await store.read(ALICE, lambda shelf: document_of(*shelf.sections(), shelf.live()))
-    await store.write(BOB, lambda shelf: fill(shelf, document))
-    again = await store.read(BOB, lambda shelf: document_of(*shelf.sections(), shelf.live()))
+    document = await store.read(ALICE, lambda owned: document_of(*owned.sections(), owned.live()))
+    await store.write(BOB, lambda owned: fill(owned, document))
+    again = await store.read(BOB, lambda owned: document_of(*owned.sections(), owned.live()))
     assert again["facts"] == document["facts"] and again["user"] == document["user"]
     assert again["user"]["workContext"]["summary"] == "Vet." and again["facts"][0]["sourceError"] == "dog"
 
 
 @pytest.mark.parametrize("odd", [{}, {"facts": 3}, {"facts": [None, {"content": " "}, {"content": 1}]}, {"user": []}])
 async def test_a_document_that_makes_no_sense_is_an_empty_memory(store: MemoryStore, odd: dict[str, Any]):
-    await store.write(ALICE, lambda shelf: fill(shelf, odd))
+    await store.write(ALICE, lambda owned: fill(owned, odd))
     assert await known(store) == []
 
 
 async def test_words_of_languages_without_spaces_are_found(store: MemoryStore):
     await learn(store, fact("用户喜欢简洁的回答"), fact("用户住在北京"))
-    (best, *_) = await store.read(ALICE, lambda shelf: search(shelf, "北京", 5))
+    (best, *_) = await store.read(ALICE, lambda owned: search(owned, "北京", 5))
     assert best.content == "用户住在北京"
 
 
@@ -283,7 +283,7 @@ async def test_files_of_earlier_installations_are_taken_over_once(database: Data
     file.write_text(json.dumps(document))
     stores = [memory_store(MemoryConfig(), database, Paths(tmp_path)) for _ in range(2)]
     assert await asyncio.gather(*(known(store) for store in stores)) == [["From a file."]] * 2
-    await stores[0].write(ALICE, lambda shelf: fill(shelf, {}))
+    await stores[0].write(ALICE, lambda owned: fill(owned, {}))
     assert await known(memory_store(MemoryConfig(), database, Paths(tmp_path))) == []
     assert file.exists()
 

@@ -16,7 +16,7 @@ from tests.support.thread_world import ALICE, ThreadWorld
 
 from deerflow.errors import RequestError
 from deerflow.features.memory.facts import made
-from deerflow.features.memory.rows import Owner, RowShelf, put_row
+from deerflow.features.memory.rows import OwnedRows, Owner, put_row
 from deerflow.storage import transfer as module
 from deerflow.storage.checkpoints.transfer import write_thread
 from deerflow.storage.database import Database
@@ -55,10 +55,10 @@ async def fill(source: ThreadWorld, turns: int = 20) -> None:
 
     def rows(connection: Any) -> None:
         index(connection, "long", "alice", messages)
-        shelf = RowShelf(connection, Owner("alice"))
+        owned = OwnedRows(connection, Owner("alice"))
         for content, more in (("Alice likes owls.", {}), ("Not sure.", {"untrusted": "page"})):
-            shelf.put(made(content, "context", 1.0, "manual", **more))
-        shelf.touch({"user": {"workContext": {"summary": "Owls.", "updatedAt": ""}}})
+            owned.put(made(content, "context", 1.0, "manual", **more))
+        owned.touch({"user": {"workContext": {"summary": "Owls.", "updatedAt": ""}}})
         connection.execute(insert(users).values(id="alice", email="a@b.example", password_hash=None, created_at=now))
         value = {"n": 1.0, "big": 2**53 + 1, "e": 1e300, "s": "\u2028 \U0001f41d", "null": None, "list": [[], {}]}
         for key in map(str, range(250)):
@@ -89,7 +89,7 @@ async def test_everything_is_there_afterwards_and_goes_on(places: tuple[str, str
         assert [await target.threads.get(ALICE, name) for name in ("long", "asks")] == before
         assert await target.threads.states.history(ALICE, "long", limit=500) == history
         assert {hit.thread_id for hit in await target.threads.messages.search(ALICE, "number 19")} == {"long"}
-        found = await target.database.read(lambda c: RowShelf(c, Owner("alice")).find(["owls", "sure"], 5))
+        found = await target.database.read(lambda c: OwnedRows(c, Owner("alice")).find(["owls", "sure"], 5))
         assert [fact.content for fact in found] == ["Alice likes owls."]
         await target.turn("long", "and on")
         await target.graph.ainvoke(Command(resume="yes"), config_of("asks"))
@@ -100,7 +100,7 @@ async def test_everything_is_there_afterwards_and_goes_on(places: tuple[str, str
 
         def more(connection: Any) -> None:
             index(connection, "long", "alice", long.values["messages"])
-            RowShelf(connection, Owner("alice")).put(made("New.", "context", 1.0, "manual"))
+            OwnedRows(connection, Owner("alice")).put(made("New.", "context", 1.0, "manual"))
 
         await target.database.write(more)
 

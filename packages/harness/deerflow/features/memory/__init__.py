@@ -14,7 +14,7 @@ from deerflow.capability import Capability, EndedRun, NewTurn
 from deerflow.features.memory.extraction import is_worth_reading
 from deerflow.features.memory.facts import MEMORY
 from deerflow.features.memory.for_run import MemoryForRun
-from deerflow.features.memory.rows import Owner, RowShelf, begin_reading, is_paused, skip
+from deerflow.features.memory.rows import OwnedRows, Owner, begin_reading, is_paused, skip
 from deerflow.features.memory.service import EXTRACTION, REVIEW, SUMMARIES, MemoryService
 from deerflow.identity import Principal
 from deerflow.storage.tables import utc_now
@@ -50,7 +50,7 @@ class Memory(Capability):
         owner = Owner(run.user_id, ended.agent)
         recalled = [message.additional_kwargs.get(FACTS, {}).get(MEMORY) for message in joined]
         if used := [fact_id for memory in recalled if memory for fact_id in memory["ids"]]:
-            RowShelf(connection, owner).used(used)
+            OwnedRows(connection, owner).used(used)
         if not config.learns or not joined:
             return None
         if MEMORY in ended.switched_off or is_paused(connection, run.thread_id):

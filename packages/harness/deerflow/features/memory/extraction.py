@@ -21,7 +21,7 @@ from deerflow.features.memory.rows import Fact, Watermark
 from deerflow.features.memory.storage import SECTIONS
 from deerflow.features.memory.store import (
     MAX_SUMMARY,
-    Shelf,
+    OwnedMemory,
     confidence_of,
     document_of,
     fact_view,
@@ -123,12 +123,12 @@ def unread(messages: Sequence[BaseMessage], mark: Watermark) -> Excerpt | None:
     return Excerpt([messages[i] for i in said], messages[said[-1]].id or "")
 
 
-def prompt(excerpt: Excerpt, shelf: Shelf, now: datetime) -> str:
+def prompt(excerpt: Excerpt, owned: OwnedMemory, now: datetime) -> str:
     """Return the question to a model: what is known, and what is new. ``now`` has the person's time zone."""
     said = "\n".join(each.text[:MAX_MESSAGE] for each in excerpt.messages if isinstance(each, HumanMessage))
-    facts = {fact.id: fact for fact in shelf.find(words_in(said), _KNOWN)}
-    facts |= {fact.id: fact for fact in shelf.live(limit=_KNOWN)}
-    known = document_of(*shelf.sections(), ())
+    facts = {fact.id: fact for fact in owned.find(words_in(said), _KNOWN)}
+    facts |= {fact.id: fact for fact in owned.live(limit=_KNOWN)}
+    known = document_of(*owned.sections(), ())
     shown = ("id", "content", "category", "confidence")
     known["facts"] = [{key: fact_view(fact)[key] for key in shown} for fact in facts.values()]
     lines: list[str] = []

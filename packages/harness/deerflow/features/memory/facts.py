@@ -16,7 +16,7 @@ from deerflow.errors import NotFoundError
 from deerflow.features.memory.dates import resolved, said_on
 from deerflow.features.memory.own_words import concerns, covers, is_meant, quoted
 from deerflow.features.memory.rows import Fact
-from deerflow.features.memory.store import Shelf, limit, new_id, words_in
+from deerflow.features.memory.store import OwnedMemory, limit, new_id, words_in
 from deerflow.features.memory.summaries import withdrawn
 from deerflow.models.context_window import BYTES_PER_TOKEN
 from deerflow.security.text import inline
@@ -57,28 +57,28 @@ class Changes:
     foreign: bool = False
 
 
-def apply(shelf: Shelf, changes: Changes, max_facts: int) -> list[Fact]:
+def apply(owned: OwnedMemory, changes: Changes, max_facts: int) -> list[Fact]:
     """Write ``changes``: what is known already stays as it is, what says more takes the place of what it repeats.
 
     Returns:
         The facts that were added.
     """
     now = utc_now()
-    shelf.purge(now - RESTORABLE)
-    ended = [*_held(shelf, changes.removed, now), *_forgotten(shelf, changes, now)]
+    owned.purge(now - RESTORABLE)
+    ended = [*_held(owned, changes.removed, now), *_forgotten(owned, changes, now)]
     for fact in ended:
-        shelf.put(replace(fact, ended_at=now))
+        owned.put(replace(fact, ended_at=now))
     added: list[Fact] = []
     for fact in changes.facts:
-        similar = shelf.find(words_in(fact.content), _NEIGHBOURS)
-        waiting = shelf.unconfirmed()
+        similar = owned.find(words_in(fact.content), _NEIGHBOURS)
+        waiting = owned.unconfirmed()
         if fact.untrusted:
             known = next((other for other in (*similar, *waiting) if _normal(other) == _normal(fact)), None)
             superseded: set[Fact] = set()
         else:
             corrected = [
                 other
-                for other in _held(shelf, changes.supersedes.get(fact.id, ()), now)
+                for other in _held(owned, changes.supersedes.get(fact.id, ()), now)
                 if not changes.foreign or concerns(fact.content, other.content)
             ]
             same = (other for other in similar if _normal(other) == _normal(fact) and other not in corrected)
@@ -86,79 +86,79 @@ def apply(shelf: Shelf, changes: Changes, max_facts: int) -> list[Fact]:
             repeated = (each for each in (*similar, *waiting) if _repeats(each, fact))
             superseded = {*corrected, *repeated} - {known}
         for other in superseded:
-            shelf.put(replace(other, ended_at=now, superseded_by=(known or fact).id))
+            owned.put(replace(other, ended_at=now, superseded_by=(known or fact).id))
         ended += superseded
         if known is None:
-            shelf.put(fact)
+            owned.put(fact)
             added.append(fact)
     if added:
-        limit(shelf, max_facts)
-    _write_sections(shelf, changes.sections, ended, now, touch=bool(added or ended))
+        limit(owned, max_facts)
+    _write_sections(owned, changes.sections, ended, now, touch=bool(added or ended))
     return added
 
 
-def change(shelf: Shelf, fact_id: str, **changes: Any) -> Fact:
+def change(owned: OwnedMemory, fact_id: str, **changes: Any) -> Fact:
     """Raises NotFoundError: there is no such fact that holds."""
-    fact, now = shelf.get(fact_id), utc_now()
+    fact, now = owned.get(fact_id), utc_now()
     if fact is None or not fact.holds(now):
         raise NotFoundError(f"Memory fact '{fact_id}' not found.")
     changed = replace(fact, **changes)
-    shelf.put(changed)
-    _write_sections(shelf, {}, [fact] if not changed.holds(now) or changed.content != fact.content else (), now)
+    owned.put(changed)
+    _write_sections(owned, {}, [fact] if not changed.holds(now) or changed.content != fact.content else (), now)
     return changed
 
 
-def confirm(shelf: Shelf, fact_id: str, max_facts: int) -> Fact:
+def confirm(owned: OwnedMemory, fact_id: str, max_facts: int) -> Fact:
     """Make a fact the person's own, as if they had said it. Raises NotFoundError: there is no such fact that holds."""
-    fact = change(shelf, fact_id, untrusted=None)
+    fact = change(owned, fact_id, untrusted=None)
     # As a new one, so that it takes the place of what it repeats, or makes room for what says the same.
-    shelf.put(replace(fact, ended_at=utc_now()))
-    apply(shelf, Changes(facts=[fact]), max_facts)
+    owned.put(replace(fact, ended_at=utc_now()))
+    apply(owned, Changes(facts=[fact]), max_facts)
     return fact
 
 
-def withdraw(shelf: Shelf, facts: Iterable[Fact]) -> None:
+def withdraw(owned: OwnedMemory, facts: Iterable[Fact]) -> None:
     """Take out the summaries in which facts stand that are not confirmed any more."""
-    _write_sections(shelf, {}, [replace(fact, untrusted=None) for fact in facts], utc_now(), touch=False)
+    _write_sections(owned, {}, [replace(fact, untrusted=None) for fact in facts], utc_now(), touch=False)
 
 
-def named(shelf: Shelf, text: str) -> Fact | None:
+def named(owned: OwnedMemory, text: str) -> Fact | None:
     """Return the confirmed fact that ``text`` is the id of or says word for word."""
-    found = [*_held(shelf, [text.strip()], utc_now()), *shelf.find(words_in(text), _NEIGHBOURS)]
+    found = [*_held(owned, [text.strip()], utc_now()), *owned.find(words_in(text), _NEIGHBOURS)]
     wanted = " ".join(words_of(text))
     return next(
         (each for each in found if each.untrusted is None and (each.id == text or _normal(each) == wanted)), None
     )
 
 
-def undo(shelf: Shelf, fact_id: str) -> Fact:
+def undo(owned: OwnedMemory, fact_id: str) -> Fact:
     """Take back what was learned, or restore what ended: the fact, and what it superseded or what superseded it, change places.
 
     Raises:
         NotFoundError: there is no such fact, or it ended too long ago.
     """
-    fact, now = shelf.get(fact_id), utc_now()
+    fact, now = owned.get(fact_id), utc_now()
     if fact is None:
         raise NotFoundError(f"Memory fact '{fact_id}' not found.")
     if fact.ended_at is None:
         ended = [fact]
-        for other in shelf.superseded_by(fact_id):
-            shelf.put(replace(other, ended_at=None, superseded_by=None))
+        for other in owned.superseded_by(fact_id):
+            owned.put(replace(other, ended_at=None, superseded_by=None))
         changed = replace(fact, ended_at=now)
     else:
-        ended = _held(shelf, [fact.superseded_by or ""], now)
+        ended = _held(owned, [fact.superseded_by or ""], now)
         for other in ended:
-            shelf.put(replace(other, ended_at=now, superseded_by=fact_id))
+            owned.put(replace(other, ended_at=now, superseded_by=fact_id))
         changed = replace(fact, ended_at=None, superseded_by=None)
-    shelf.put(changed)
-    _write_sections(shelf, {}, ended, now)
+    owned.put(changed)
+    _write_sections(owned, {}, ended, now)
     return changed
 
 
-def search(shelf: Shelf, query: str, limit: int) -> list[Fact]:
+def search(owned: OwnedMemory, query: str, limit: int) -> list[Fact]:
     """Confirmed facts that have words of ``query``, the best first."""
     words = words_in(query)
-    found = shelf.find(words, max(limit, 100))
+    found = owned.find(words, max(limit, 100))
     ranks = scores(words, found)
     return sorted(found, key=lambda fact: ranks[fact.id], reverse=True)[:limit]
 
@@ -204,18 +204,18 @@ def remembered(
     return made(text, category, confidence, source, **more)
 
 
-def _forgotten(shelf: Shelf, changes: Changes, now: datetime) -> list[Fact]:
+def _forgotten(owned: OwnedMemory, changes: Changes, now: datetime) -> list[Fact]:
     """The facts that the person wants forgotten, and those that wait for a click and have all words of the wish."""
     found: dict[str, Fact] = {}
     for said, fact_ids in changes.wishes:
-        meant = _held(shelf, fact_ids, now)
+        meant = _held(owned, fact_ids, now)
         found |= {fact.id: fact for fact in meant if not changes.foreign or is_meant(said, fact.content)}
-        found |= {fact.id: fact for fact in shelf.unconfirmed() if covers(said, fact.content)}
+        found |= {fact.id: fact for fact in owned.unconfirmed() if covers(said, fact.content)}
     return list(found.values())
 
 
 def _write_sections(
-    shelf: Shelf,
+    owned: OwnedMemory,
     given: Mapping[str, Mapping[str, str]],
     ended: Collection[Fact],
     now: datetime,
@@ -223,18 +223,18 @@ def _write_sections(
     touch: bool = True,
 ) -> None:
     """Write new summaries, and withdraw those in which facts stand that have ended."""
-    sections, _ = shelf.sections()
+    sections, _ = owned.sections()
     parts = {*sections, *given}
     new = {part: {**sections.get(part, {}), **_stamped(given.get(part, {}), now)} for part in parts}
     new = withdrawn(new, (fact for fact in ended if fact.untrusted is None), now, given)
     if new != sections:
-        shelf.touch(new)
+        owned.touch(new)
     elif touch:
-        shelf.touch()
+        owned.touch()
 
 
-def _held(shelf: Shelf, fact_ids: Iterable[str], now: datetime) -> list[Fact]:
-    found = (shelf.get(fact_id) for fact_id in dict.fromkeys(fact_ids))
+def _held(owned: OwnedMemory, fact_ids: Iterable[str], now: datetime) -> list[Fact]:
+    found = (owned.get(fact_id) for fact_id in dict.fromkeys(fact_ids))
     return [fact for fact in found if fact is not None and fact.holds(now)]
 
 
@@ -319,7 +319,7 @@ class Recalled(NamedTuple):
         )
 
 
-def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) -> dict[str, Any] | None:
+def recall(owned: OwnedMemory, text: str, recalled: Recalled | None, max_tokens: int) -> dict[str, Any] | None:
     """What to record with a message ``text``: ``{note, text, ids}``; None if there is nothing to recall.
 
     Corrections come first, then what fits the message, is sure and fresh.
@@ -329,9 +329,9 @@ def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) 
     """
     words = words_in(text[:_READ])
     now, is_first, known = utc_now(), recalled is None, recalled or Recalled()
-    pool = {fact.id: fact for fact in shelf.find(words, _CANDIDATES)}
-    pool |= {fact.id: fact for fact in shelf.live(category=CORRECTION, limit=_CANDIDATES)}
-    pool |= {fact.id: fact for fact in shelf.live(limit=_CANDIDATES)}
+    pool = {fact.id: fact for fact in owned.find(words, _CANDIDATES)}
+    pool |= {fact.id: fact for fact in owned.live(category=CORRECTION, limit=_CANDIDATES)}
+    pool |= {fact.id: fact for fact in owned.live(limit=_CANDIDATES)}
     ranks = scores(words, list(pool.values()))
 
     def worth(fact: Fact) -> tuple[bool, float]:
@@ -343,7 +343,7 @@ def recall(shelf: Shelf, text: str, recalled: Recalled | None, max_tokens: int) 
         for fact in pool.values()
         if fact.id not in known.facts and (is_first or fact.category == CORRECTION or ranks[fact.id] >= _FITS)
     ]
-    lines = _summaries(shelf) if is_first else []
+    lines = _summaries(owned) if is_first else []
     left = max_tokens - known.tokens
     kept: list[str] = []
     for summary in lines:
@@ -368,8 +368,8 @@ def tokens(text: str) -> int:
     return len(text.encode()) // BYTES_PER_TOKEN + 1
 
 
-def _summaries(shelf: Shelf) -> list[str]:
-    sections, _ = shelf.sections()
+def _summaries(owned: OwnedMemory) -> list[str]:
+    sections, _ = owned.sections()
     lines: list[str] = []
     for part, (title, names) in _TITLES.items():
         known = {label: (sections.get(part) or {}).get(name, {}).get("summary") for name, label in names.items()}

@@ -57,8 +57,8 @@ class Fact:
         return self.ended_at is None and (self.expires_at is None or self.expires_at > now)
 
 
-class RowShelf:
-    """The memory of one owner in a transaction. See :class:`deerflow.features.memory.store.Shelf`."""
+class OwnedRows:
+    """The memory of one owner in a transaction. See :class:`deerflow.features.memory.store.OwnedMemory`."""
 
     def __init__(self, connection: Connection, owner: Owner) -> None:
         self._connection = connection
@@ -197,4 +197,4 @@ def advance(connection: Connection, thread_id: str, before: Watermark, message_i
 def put_row(connection: Connection, row: Mapping[str, Any]) -> None:
     """Write a row of ``memory_facts`` as another database has it, its index included."""
     fact = Fact(**{field.name: row[field.name] for field in fields(Fact)})
-    RowShelf(connection, Owner(row["user_id"], row["agent"])).put(fact)
+    OwnedRows(connection, Owner(row["user_id"], row["agent"])).put(fact)

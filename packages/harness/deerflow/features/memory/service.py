@@ -44,7 +44,7 @@ from deerflow.features.memory.store import (
     EARLIER,
     MANUAL,
     MemoryStore,
-    Shelf,
+    OwnedMemory,
     document_of,
     fill,
     memory_store,
@@ -106,8 +106,8 @@ class MemoryService:
         """Return what is remembered, the surest facts first, the unconfirmed last. Raises ValueError: an invalid agent name."""
         store = await self._opened()
 
-        def job(shelf: Shelf) -> MemoryDocument:
-            return cast(MemoryDocument, document_of(*shelf.sections(), [*shelf.live(), *shelf.unconfirmed()]))
+        def job(owned: OwnedMemory) -> MemoryDocument:
+            return cast(MemoryDocument, document_of(*owned.sections(), [*owned.live(), *owned.unconfirmed()]))
 
         return await store.read(_owner(principal, agent), job)
 
@@ -116,7 +116,7 @@ class MemoryService:
     ) -> MemoryDocument:
         """Import a document: what was there before is gone. Of more facts than there may be the surest are kept."""
         most, store = (await self._config()).memory.max_facts, await self._opened()
-        await store.write(_owner(principal, agent), lambda shelf: fill(shelf, document, most))
+        await store.write(_owner(principal, agent), lambda owned: fill(owned, document, most))
         return await self.document(principal, agent)
 
     async def take_in(
@@ -137,17 +137,17 @@ class MemoryService:
             for part, names in sections.items()
         }
 
-        def job(shelf: Shelf) -> list[Fact]:
-            known, _ = shelf.sections()
+        def job(owned: OwnedMemory) -> list[Fact]:
+            known, _ = owned.sections()
             new = {
                 part: {name: text for name, text in names.items() if name not in known.get(part, {})}
                 for part, names in texts.items()
             }
-            unknown = [fact for fact in facts if shelf.get(fact.id) is None]
+            unknown = [fact for fact in facts if owned.get(fact.id) is None]
             unknown.sort(key=lambda fact: fact.created_at)
-            added = apply(shelf, Changes(sections=new, facts=unknown), most)
-            withdraw(shelf, [fact for fact in added if fact.untrusted is not None])
-            return [found for fact in added if (found := shelf.get(fact.id)) is not None and found.ended_at is None]
+            added = apply(owned, Changes(sections=new, facts=unknown), most)
+            withdraw(owned, [fact for fact in added if fact.untrusted is not None])
+            return [found for fact in added if (found := owned.get(fact.id)) is not None and found.ended_at is None]
 
         return await self._write(_owner(principal, agent), job)
 
@@ -167,48 +167,48 @@ class MemoryService:
     async def apply(self, principal: Principal, changes: Changes, agent: str | None = None) -> list[Fact]:
         """Write ``changes`` and return the facts that were added."""
         most = (await self._config()).memory.max_facts
-        return await self._write(_owner(principal, agent), lambda shelf: apply(shelf, changes, most))
+        return await self._write(_owner(principal, agent), lambda owned: apply(owned, changes, most))
 
     async def change(self, principal: Principal, fact_id: str, agent: str | None = None, **fields: Any) -> Fact:
         """What a person writes is theirs: it is confirmed. Raises NotFoundError, or InvalidRequestError."""
         fields = _checked(**{name: value for name, value in fields.items() if value is not None})
         if "content" in fields:
             fields["untrusted"] = None
-        return await self._write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, **fields))
+        return await self._write(_owner(principal, agent), lambda owned: change(owned, fact_id, **fields))
 
     async def confirm(self, principal: Principal, fact_id: str, agent: str | None = None) -> Fact:
         """The person says that an unconfirmed fact is true. Raises NotFoundError."""
         most = (await self._config()).memory.max_facts
-        return await self._write(_owner(principal, agent), lambda shelf: confirm(shelf, fact_id, most))
+        return await self._write(_owner(principal, agent), lambda owned: confirm(owned, fact_id, most))
 
     async def forget(self, principal: Principal, fact_id: str, agent: str | None = None) -> Fact:
         """It can be restored for 30 days. Raises NotFoundError."""
-        return await self._write(_owner(principal, agent), lambda shelf: change(shelf, fact_id, ended_at=utc_now()))
+        return await self._write(_owner(principal, agent), lambda owned: change(owned, fact_id, ended_at=utc_now()))
 
     async def forget_thread(self, principal: Principal, thread_id: str, agent: str | None = None) -> None:
         """Forget all facts that an agent learned in a thread."""
 
-        def job(shelf: Shelf) -> None:
-            for fact in shelf.of_source(thread_id):
-                change(shelf, fact.id, ended_at=utc_now())
+        def job(owned: OwnedMemory) -> None:
+            for fact in owned.of_source(thread_id):
+                change(owned, fact.id, ended_at=utc_now())
 
         await self._write(_owner(principal, agent), job)
 
     async def undo(self, principal: Principal, fact_id: str, agent: str | None = None) -> Fact:
         """Take back what was learned, or restore what was forgotten or superseded. Raises NotFoundError."""
-        return await self._write(_owner(principal, agent), lambda shelf: undo(shelf, fact_id))
+        return await self._write(_owner(principal, agent), lambda owned: undo(owned, fact_id))
 
     async def search(
         self, principal: Principal, query: str, agent: str | None = None, *, limit: int = 20
     ) -> list[Fact]:
         """Confirmed facts that have words of ``query``, the best first."""
         store = await self._opened()
-        return await store.read(_owner(principal, agent), lambda shelf: search(shelf, query, limit))
+        return await store.read(_owner(principal, agent), lambda owned: search(owned, query, limit))
 
     async def named(self, principal: Principal, text: str, agent: str | None = None) -> Fact | None:
         """The confirmed fact with this id or these words."""
         store = await self._opened()
-        return await store.read(_owner(principal, agent), lambda shelf: named(shelf, text))
+        return await store.read(_owner(principal, agent), lambda owned: named(owned, text))
 
     async def settings(self) -> MemorySettings:
         """Return what the configuration says about memory."""
@@ -271,10 +271,10 @@ class MemoryService:
             return None
         try:
             store = await self._opened(memory)
-            if earlier is not None and not await store.read(owner, lambda shelf: shelf.live(limit=1)):
+            if earlier is not None and not await store.read(owner, lambda owned: owned.live(limit=1)):
                 return None  # so that no thread is read for nothing
             recalled = Recalled.by(await earlier()) if earlier is not None else None
-            found = await store.read(owner, lambda shelf: recall(shelf, text, recalled, memory.max_injection_tokens))
+            found = await store.read(owner, lambda owned: recall(owned, text, recalled, memory.max_injection_tokens))
             if found is None or await self.is_paused(thread_id):
                 return None
             await store.recalled(owner, found["ids"])
@@ -306,7 +306,7 @@ class MemoryService:
         changes, now = Changes(), at_persons(utc_now(), excerpt.messages)
         if is_worth_reading(excerpt.messages):
             store = await self._opened()
-            question = await store.read(owner, lambda shelf: prompt(excerpt, shelf, now))
+            question = await store.read(owner, lambda owned: prompt(excerpt, owned, now))
             model = config.memory.model_name
             principal = Principal(owner.user_id, source="internal")
             answer = await self._ask(config, principal, question, model_name=model, purpose="memory_agent")
@@ -322,14 +322,14 @@ class MemoryService:
                 raise _ReadMeanwhileError
 
         with suppress(_ReadMeanwhileError):
-            await self._write(owner, lambda shelf: apply(shelf, changes, config.memory.max_facts), advanced)
+            await self._write(owner, lambda owned: apply(owned, changes, config.memory.max_facts), advanced)
         return True
 
     async def summarize(self, job: Job) -> None:
         """Handler of jobs of the kind :data:`SUMMARIES`: makes the summaries that were withdrawn again, from confirmed facts."""
         owner, store = Owner(**job.payload), await self._opened()
         while (config := await self._config()).learns:
-            sections, facts = await store.read(owner, lambda shelf: (shelf.sections()[0], shelf.live()))
+            sections, facts = await store.read(owner, lambda owned: (owned.sections()[0], owned.live()))
             if not (names := summaries.missing(sections)):
                 return
             answer = "{}"
@@ -341,10 +341,10 @@ class MemoryService:
                 principal = Principal(owner.user_id, source="internal")
                 answer = await self._ask(config, principal, question, model_name=model, purpose="memory_agent")
 
-            def write(shelf: Shelf) -> None:
-                now_there, _ = shelf.sections()
-                if shelf.live() == facts:  # noqa: B023 else they are asked for again
-                    shelf.touch(summaries.filled(now_there, answer, utc_now()))  # noqa: B023
+            def write(owned: OwnedMemory) -> None:
+                now_there, _ = owned.sections()
+                if owned.live() == facts:  # noqa: B023 else they are asked for again
+                    owned.touch(summaries.filled(now_there, answer, utc_now()))  # noqa: B023
 
             try:
                 await store.write(owner, write)
@@ -359,25 +359,25 @@ class MemoryService:
         messages = (await self._threads.states.snapshot(thread_id)).values.get("messages") or ()
         is_clean = bool(messages) and await self.foreign(thread_id, messages) is None
 
-        def settle(shelf: Shelf) -> None:
-            doubted = [fact for fact in shelf.of_source(thread_id) if fact.untrusted == EARLIER]
+        def settle(owned: OwnedMemory) -> None:
+            doubted = [fact for fact in owned.of_source(thread_id) if fact.untrusted == EARLIER]
             for fact in doubted if is_clean else ():
-                shelf.put(replace(fact, untrusted=None))
+                owned.put(replace(fact, untrusted=None))
             if not is_clean:
-                withdraw(shelf, doubted)
+                withdraw(owned, doubted)
 
         await self._write(owner, settle)
 
     async def _write(
-        self, owner: Owner, job: Callable[[Shelf], T], also: Callable[[Connection], None] | None = None
+        self, owner: Owner, job: Callable[[OwnedMemory], T], also: Callable[[Connection], None] | None = None
     ) -> T:
         """Write, and ask in the same transaction for the summaries that wait to be made again."""
         store, config = await self._opened(), await self._config()
         names: list[str] = []
 
-        def work(shelf: Shelf) -> T:
-            result = job(shelf)
-            names.extend(summaries.missing(shelf.sections()[0]) if config.learns else ())
+        def work(owned: OwnedMemory) -> T:
+            result = job(owned)
+            names.extend(summaries.missing(owned.sections()[0]) if config.learns else ())
             return result
 
         def both(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Where memory is kept: the database, or documents. Both are used through :class:`Shelf`, in one transaction or one save."""
+"""Where memory is kept: the database, or documents. Both are used through :class:`OwnedMemory`, in one transaction or one save."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from deerflow.config import Paths
 from deerflow.config.schema import MemoryConfig
 from deerflow.errors import UnavailableError
-from deerflow.features.memory.rows import Fact, Owner, RowShelf, is_new
+from deerflow.features.memory.rows import Fact, OwnedRows, Owner, is_new
 from deerflow.features.memory.storage import (
     EARLIER_VERSION,
     SECTIONS,
@@ -50,15 +50,15 @@ class DatabaseMemory:
         self._files = files
         self._known: set[Owner] = set()
 
-    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T:
+    async def read(self, owner: Owner, job: Callable[[OwnedMemory], T]) -> T:
         await self._take_over(owner)
-        return await self._database.read(lambda connection: job(RowShelf(connection, owner)))
+        return await self._database.read(lambda connection: job(OwnedRows(connection, owner)))
 
-    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
+    async def write(self, owner: Owner, job: Callable[[OwnedMemory], T], also: Also | None = None) -> T:
         await self._take_over(owner)
 
         def both(connection: Connection) -> T:
-            result = job(RowShelf(connection, owner))
+            result = job(OwnedRows(connection, owner))
             if also is not None:
                 also(connection)
             return result
@@ -76,7 +76,7 @@ class DatabaseMemory:
 
             def take_over(connection: Connection) -> None:
                 if is_new(connection, owner):
-                    fill(RowShelf(connection, owner), document)
+                    fill(OwnedRows(connection, owner), document)
 
             await self._database.write(take_over)
         self._known.add(owner)
@@ -90,15 +90,15 @@ class DocumentMemory:
         self._database = database
         self._lock = threading.Lock()
 
-    async def read(self, owner: Owner, job: Callable[[Shelf], T]) -> T:
-        return await asyncio.to_thread(lambda: job(self._shelf(owner)))
+    async def read(self, owner: Owner, job: Callable[[OwnedMemory], T]) -> T:
+        return await asyncio.to_thread(lambda: job(self._owned(owner)))
 
-    async def write(self, owner: Owner, job: Callable[[Shelf], T], also: Also | None = None) -> T:
+    async def write(self, owner: Owner, job: Callable[[OwnedMemory], T], also: Also | None = None) -> T:
         def work() -> T:
             with self._lock:
-                shelf = self._shelf(owner)
-                result = job(shelf)
-                if not self._storage.save(shelf.document(), owner.agent or None, user_id=owner.user_id):
+                owned = self._owned(owner)
+                result = job(owned)
+                if not self._storage.save(owned.document(), owner.agent or None, user_id=owner.user_id):
                     raise UnavailableError("The memory could not be saved. The log has the reason.")
                 return result
 
@@ -108,17 +108,17 @@ class DocumentMemory:
         return result
 
     async def recalled(self, owner: Owner, fact_ids: Sequence[str]) -> None:
-        def note(shelf: Shelf) -> None:
-            for fact in filter(None, map(shelf.get, fact_ids)):
-                shelf.put(replace(fact, used_at=utc_now()))
+        def note(owned: OwnedMemory) -> None:
+            for fact in filter(None, map(owned.get, fact_ids)):
+                owned.put(replace(fact, used_at=utc_now()))
 
         await self.write(owner, note)
 
-    def _shelf(self, owner: Owner) -> DocumentShelf:
-        return DocumentShelf(self._storage.load(owner.agent or None, user_id=owner.user_id))
+    def _owned(self, owner: Owner) -> OwnedDocument:
+        return OwnedDocument(self._storage.load(owner.agent or None, user_id=owner.user_id))
 
 
-class DocumentShelf:
+class OwnedDocument:
     """The memory of one owner in a document, while a job works on it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -180,29 +180,29 @@ class DocumentShelf:
         return [fact for fact in self._facts.values() if fact.holds(now)]
 
 
-Shelf = RowShelf | DocumentShelf
+OwnedMemory = OwnedRows | OwnedDocument
 MemoryStore = DatabaseMemory | DocumentMemory
-"""Jobs are functions of a shelf. Those that write are kept as a whole or, when they raise, not at all.
+"""Jobs are functions of a owned. Those that write are kept as a whole or, when they raise, not at all.
 
 ``also`` is what else is to be written: in the same transaction if memory is in the database, else right after.
 ``recalled`` notes that a run uses facts.
 """
 
 
-def fill(shelf: Shelf, document: Mapping[str, Any], most: int | None = None) -> None:
+def fill(owned: OwnedMemory, document: Mapping[str, Any], most: int | None = None) -> None:
     """Replace everything by what a document holds, of confirmed facts the ``most`` surest."""
     sections, _, facts = read_document(document)
-    shelf.purge()
-    shelf.touch(sections)
+    owned.purge()
+    owned.touch(sections)
     for fact in facts:
-        shelf.put(fact)
-    limit(shelf, most)
+        owned.put(fact)
+    limit(owned, most)
 
 
-def limit(shelf: Shelf, most: int | None) -> None:
+def limit(owned: OwnedMemory, most: int | None) -> None:
     """End the facts beyond ``most``: the least sure of those that are confirmed, the oldest of those that are not."""
-    for fact in (*shelf.live()[most:], *shelf.unconfirmed()[MAX_UNCONFIRMED:]) if most is not None else ():
-        shelf.put(replace(fact, ended_at=utc_now()))
+    for fact in (*owned.live()[most:], *owned.unconfirmed()[MAX_UNCONFIRMED:]) if most is not None else ():
+        owned.put(replace(fact, ended_at=utc_now()))
 
 
 def memory_store(config: MemoryConfig, database: Database, paths: Paths) -> MemoryStore:

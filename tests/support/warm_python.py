@@ -97,6 +97,7 @@ def run(
 
 def for_asyncio() -> AbstractContextManager[Any]:
     """Let ``asyncio`` start Python warm meanwhile."""
+    _server()  # which starts the usual way
     return patch.object(subprocess, "Popen", WarmPython)
 
 

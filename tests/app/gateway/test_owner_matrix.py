@@ -150,7 +150,9 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         model = {"name": "scripted", "use": "langchain_openai:ChatOpenAI", "model": "scripted-model"}
         overrides = {
             "models": [model | {"base_url": scripted.base_url, "api_key": "test-key"}],
+            # Nothing but these tests writes what they compare: no title, and no fact that is learned half a minute later.
             "title": {"enabled": False},
+            "memory": {"mode": "tools"},
             "sandbox": {"tool_image": {"enabled": False}},
         }
         source = ConfigSource(cwd=home, overrides=overrides)

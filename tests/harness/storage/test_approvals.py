@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, insert
 
 from deerflow.errors import NotFoundError
-from deerflow.guardrails import covers
+from deerflow.features.guardrails.providers import covers
 from deerflow.identity import Principal
 from deerflow.storage.approvals import ApprovalRepository, RunApprovals
 from deerflow.storage.database import Database

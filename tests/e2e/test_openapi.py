@@ -70,6 +70,7 @@ def operations(url: str) -> list[schemathesis.APIOperation]:
     return [one for one in found if not OF_THE_PAGE.search(one.path)]
 
 
+@pytest.mark.timeout(900)  # alone it takes a minute and a half of CPU
 def test_every_answer_is_as_the_description_says_and_none_is_a_fault_of_the_server(
     gateway: GatewayProcess, client: httpx.Client
 ):

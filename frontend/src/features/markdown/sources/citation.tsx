@@ -3,6 +3,7 @@ import { createContext, Suspense, use, useRef, useState, type MouseEvent } from 
 import { late } from "@/lib/late";
 import { hostOf } from "@/lib/web";
 import { LateTexts } from "@/i18n";
+import { focusItself } from "@/ui/dialog";
 import { Popover, PopoverAnchor, PopoverContent } from "@/ui/popover";
 import { Spinner } from "@/ui/spinner";
 import { sameUrl, type Source } from "./citations";
@@ -74,7 +75,7 @@ export function Citation({ source }: { source: Source }) {
         align="start"
         aria-label={name}
         className="w-88"
-        onOpenAutoFocus={(event) => open === "hover" && event.preventDefault()}
+        onOpenAutoFocus={(event) => (open === "hover" ? event.preventDefault() : focusItself(event))}
         onCloseAutoFocus={(event) => {
           event.preventDefault();
           if (card.current?.contains(document.activeElement) || document.activeElement === document.body)

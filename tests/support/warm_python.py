@@ -49,7 +49,7 @@ IMPORTED = (
     "uvloop",
 )
 READ_AT_IMPORT = ("PYTHON", "OTEL_", "LANGSMITH", "LANGCHAIN", "OPENAI_LOG", "ANTHROPIC_LOG", "LD_", "MALLOC_")
-"""How variables begin that Python, the loader or imported modules have read: with one of them a process starts the usual way."""
+"""Beginnings of variables that Python, the loader or imported modules have read: with one of them a process starts the usual way."""
 READ_LATER = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 LONGEST = 16000
 """Bytes of a command line that ``/proc`` can show."""

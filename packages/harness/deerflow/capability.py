@@ -188,7 +188,7 @@ class Offer:
     tools stay the same. No message waits for a method that it does not override."""
 
     before_files: ClassVar[bool] = False
-    """Whether its section of the system prompt stands before the one about files and commands."""
+    """Its section of the system prompt stands before the one about files and commands."""
 
     async def supply(self, asked: AskedAgent) -> Supply | None:
         """Return what agents of this person get now; None: nothing."""

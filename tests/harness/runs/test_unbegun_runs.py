@@ -91,6 +91,18 @@ async def test_a_key_that_is_missing_when_an_answer_comes_leaves_the_question(
     await after.aclose()
 
 
+async def test_a_guardrail_that_is_not_installed_keeps_no_one_from_reading(
+    settings: dict[str, Any], make: Callable[..., Runtime], endpoint: ScriptedOpenAI
+):
+    settings["guardrails"] = {"enabled": True, "provider": {"use": "not_installed_here:Guardrail"}}
+    runtime = await asyncio.to_thread(make)
+    await runtime.start()
+    run = await ended(runtime, await runtime.runs.start(ME, say("hello"), thread_id=await thread(runtime)))
+    assert run.status is RunStatus.ERROR and "ImportError" in (run.error or "") and not endpoint.requests
+    assert await said(runtime, run.thread_id) == [("human", "hello")]
+    await runtime.aclose()
+
+
 @pytest.mark.parametrize("how", ["pending", "claimed"])
 async def test_it_is_cancelled_before_it_begins(idle: Runtime, endpoint: ScriptedOpenAI, how: str):
     endpoint.script(Text("fine"))

@@ -14,7 +14,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import channel_connections, threads, utc_now
 from deerflow.storage.visibility import (
     GONE,
-    NOBODY,
+    NO_OWNER,
     changeable,
     changeable_by,
     may_change,
@@ -55,7 +55,7 @@ async def _owners(database: Database, table: Table, where: str, *values: Any) ->
 
 @pytest.mark.parametrize("principal", [ALICE, BOB, ADMIN], ids=lambda principal: principal.user_id)
 async def test_everyone_sees_and_changes_their_own_threads_alone(database: Database, principal: Principal) -> None:
-    owners = ("alice", "bob", NOBODY)
+    owners = ("alice", "bob", NO_OWNER)
     for owner in owners:
         await database.write(lambda connection, row=_thread(owner): sql.insert(connection, threads, row) and None)
     own = {principal.user_id} & set(owners)
@@ -67,7 +67,7 @@ async def test_everyone_sees_and_changes_their_own_threads_alone(database: Datab
         assert await database.read(lambda connection, query=query: {*connection.scalars(query)}) == own
     for may in (may_read, may_change):
         assert {owner for owner in owners if may(principal, Row(owner))} == own
-    assert await _owners(database, threads, GONE) == {NOBODY}
+    assert await _owners(database, threads, GONE) == {NO_OWNER}
 
 
 @pytest.mark.parametrize("principal", [ALICE, BOB, ADMIN], ids=lambda principal: principal.user_id)

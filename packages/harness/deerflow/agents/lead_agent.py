@@ -83,8 +83,8 @@ def build_reader(
     checkpointer: Checkpointer = None,
 ) -> Agent:
     """The lead agent's graph without its model and tools: threads can be read and changed with it, whatever they lack."""
-    given = {name: False for name, feature in vars(features).items() if feature is True} if features else {}
-    replaced = features and replace(features, **{**given, "sandbox": features.sandbox})
+    built_in = [name for name, one in vars(features).items() if one is True and name != "sandbox"] if features else []
+    replaced = features and replace(features, **dict.fromkeys(built_in, False))
     spec, slots = AgentSpec(harness.config), slots_of(harness, None, RunOptions())
     for offer in harness.offers:
         slots |= offer.slots(spec, (), slots)

@@ -60,7 +60,7 @@ from deerflow.storage.tables import (
     utc_now,
 )
 from deerflow.storage.threads import ThreadFilter
-from deerflow.storage.visibility import NOBODY
+from deerflow.storage.visibility import NO_OWNER
 from deerflow.threads.service import ThreadService
 
 _CHANNELS = timedelta(days=30)
@@ -251,7 +251,7 @@ class Retention:
         active = exists().where(runs.c.thread_id == threads.c.thread_id, runs.c.status.in_(("pending", "running")))
         query = select(threads.c.thread_id, threads.c.user_id).order_by(threads.c.thread_id).limit(_THREADS)
         # A thread without an owner is being deleted already.
-        page = query = query.where(where, threads.c.user_id != NOBODY, ~active)
+        page = query = query.where(where, threads.c.user_id != NO_OWNER, ~active)
         while found := await self._database.browse(lambda connection, page=page: connection.execute(page).all()):
             for thread_id, user_id in found:
                 yield thread_id, user_id

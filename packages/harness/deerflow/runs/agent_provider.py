@@ -96,7 +96,12 @@ class AgentProvider:
 
     async def reader(self) -> Agent:
         """A graph to read and change threads with. It needs nothing that an agent needs to act: no model, no key, no tool."""
-        return await self._agent(await self.fresh(), None, (), NO_PERSONA)
+        harness = await self.fresh()
+        try:
+            return await self._agent(harness, None, (), NO_PERSONA)
+        except Exception as error:
+            logger.info("Threads are read without the middlewares of nouns: %s", error)
+            return await self._agent(replace(harness, offers=()), None, (), NO_PERSONA)
 
     async def prepare(
         self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int

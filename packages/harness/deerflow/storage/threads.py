@@ -23,7 +23,7 @@ from deerflow.storage.search import forget_thread, index_title
 from deerflow.storage.tables import threads, utc_now
 from deerflow.storage.visibility import (
     GONE,
-    NOBODY,
+    NO_OWNER,
     THERE,
     changeable,
     may_change,
@@ -327,7 +327,7 @@ def begin_deletion(connection: Connection, user_id: str, thread_id: str) -> bool
     sql.execute(connection, of_files, len(thread_id) + 1, f"{thread_id}/")
     forget_thread(connection, thread_id)
     nothing = dict.fromkeys(("title", "expires_at", "waits_since"))
-    gone = {"user_id": NOBODY, "metadata": {"deleted_from": user_id}, **nothing}
+    gone = {"user_id": NO_OWNER, "metadata": {"deleted_from": user_id}, **nothing}
     sql.update(connection, threads, gone, "thread_id = ?", thread_id)
     return True
 

@@ -15,9 +15,9 @@ from deerflow.storage.tables import channel_connections
 
 _OF_INSTANCE = frozenset({channel_connections.name})
 
-NOBODY = ""
+NO_OWNER = ""
 """The owner of a thread that is being deleted. No principal can have it, so the thread is gone for everyone at once."""
-GONE, THERE = f"user_id = '{NOBODY}'", f"user_id <> '{NOBODY}'"
+GONE, THERE = f"user_id = '{NO_OWNER}'", f"user_id <> '{NO_OWNER}'"
 
 
 class OwnedRow(Protocol):

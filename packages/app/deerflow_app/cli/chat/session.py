@@ -266,7 +266,7 @@ def _show(chat: TerminalChat, table: Table, hint: str, *, empty: str) -> None:
 
 
 def _numbered(found: Sequence[T], argument: str, what: str, verb: str = "") -> T:
-    """What stands at the number in ``argument``, which may begin with ``verb``. Raises CommandFailure."""
+    """Return the item at the number in ``argument``, which may begin with ``verb``. Raises CommandFailure."""
     number = argument.removeprefix(verb).strip()
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
         raise usage_failure(f"There is no {what} {argument!r}.", f"/{what}s lists them.")

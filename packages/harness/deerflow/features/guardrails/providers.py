@@ -52,7 +52,7 @@ class GuardrailReason:
 
 @dataclass(frozen=True)
 class GuardrailDecision:
-    """Whether the call is made.
+    """The decision about a call.
 
     Args:
         allow: it is.

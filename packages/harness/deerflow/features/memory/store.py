@@ -1,4 +1,4 @@
-"""Where memory is kept: the database, or documents. Both are used through :class:`OwnedMemory`, in one transaction or one save."""
+"""Stores of memory: the database, or documents. Both are used through :class:`OwnedMemory`, in one transaction or one save."""
 
 from __future__ import annotations
 

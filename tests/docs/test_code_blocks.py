@@ -11,11 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from tests.docs.served import served
+from tests.docs.warm_command import warm_command
 from tests.support import warm_python
 
 ROOT = Path(__file__).parents[2]
@@ -30,10 +32,16 @@ sandbox:
 """
 
 
+@pytest.fixture(scope="module")
+def command() -> Iterator[Path]:
+    with warm_command() as folder:
+        yield folder
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_code_block_runs(page: Path, tmp_path: Path, clean_environment: Path):
+def test_every_code_block_runs(page: Path, tmp_path: Path, clean_environment: Path, command: Path):
     environ = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{command}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "DEER_FLOW_HOME": str(clean_environment),
         "LANG": "C.UTF-8",
@@ -48,9 +56,9 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, clean_environment: Pa
     server = served(tmp_path, environ, with_token=wants_token) if "DEERFLOW_URL" in code_of_page else nullcontext({})
     with server as more:
         for language, code in blocks:
-            command = [sys.executable, "-c", code] if language == "python" else ["bash", "-euo", "pipefail", "-c", code]
+            line = [sys.executable, "-c", code] if language == "python" else ["bash", "-euo", "pipefail", "-c", code]
             options = {"cwd": tmp_path, "env": environ | more, "stdin": subprocess.DEVNULL, "timeout": 120}
-            done = warm_python.run(command, **options)
+            done = warm_python.run(line, **options)
             assert done.returncode == 0, f"{language} block of {page.name}:\n{code}\n{done.stdout}\n{done.stderr}"
 
 

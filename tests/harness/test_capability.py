@@ -19,7 +19,7 @@ from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 from deerflow.tasks.jobs import enqueue
 
-TURN = NewTurn(LOCAL_PRINCIPAL, "", "t", "hi", None)
+TURN = NewTurn(LOCAL_PRINCIPAL, "", "t", "hi", AppConfig(), None)
 
 
 class Weather(Capability):

@@ -109,6 +109,7 @@ class NewTurn:
     Args:
         agent: name of the custom agent, lower case; empty: the lead agent.
         text: of the message.
+        config: the snapshot that the run began with.
         earlier: reads the messages of the thread before it; None: there are none.
     """
 
@@ -116,6 +117,7 @@ class NewTurn:
     agent: str
     thread_id: str
     text: str
+    config: AppConfig
     earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None
 
 

@@ -228,7 +228,7 @@ class DeerFlowClient:
         files, limit = options.pop("files", ()), options.pop("recursion_limit", None)
         checks = [CheckRequest.model_validate(check) for check in options.pop("checks", ())]
         chosen = self._turn_options(is_plan_mode=options.pop("plan_mode", None), **options)
-        await self._agent_provider.agent(chosen, LOCAL_PRINCIPAL)
+        await self._agent_provider.check(chosen)
         uploads = await self._files.upload(thread_id, files) if files else []
         said = {
             "role": "user",
@@ -251,7 +251,7 @@ class DeerFlowClient:
         """
         answers, limit = options.pop("answers", None), options.pop("recursion_limit", None)
         chosen = self._turn_options(**options)
-        await self._agent_provider.agent(chosen, LOCAL_PRINCIPAL)
+        await self._agent_provider.check(chosen)
         request = _request(chosen, limit, None)
         if answers:
             request.command = CommandRequest(resume=dict(answers))

@@ -147,36 +147,14 @@ class Harness:
         return persona._replace(soul=options.agent.soul) if options.agent is not None else persona
 
     async def run_context(
-        self,
-        thread_id: str,
-        options: RunOptions,
-        *,
-        run_id: str = "",
-        principal: Principal = LOCAL_PRINCIPAL,
-        supplies: Sequence[Supply] | None = None,
+        self, thread_id: str, options: RunOptions, *, principal: Principal = LOCAL_PRINCIPAL
     ) -> RunContext:
-        """Return the context of one run: its thread's directories made, its sandbox policy settled.
+        """Return a context of no run, for tools that are called without one. Waits for no server."""
+        asked = self.supplies(principal, options, acts=False)
+        return of_run(*await asyncio.gather(self.thread_context(thread_id, principal), asked), options)
 
-        Args:
-            supplies: those of :meth:`supplies`; None: they are asked for, without waiting for servers.
-        """
-        base = await self._base(thread_id, principal)
-        if supplies is None:
-            supplies = await self.supplies(principal, options, acts=False)
-        policy = base.machine.policy
-        mounts = (mount for supply in supplies for mount in supply.mounts.items())
-        shown = tuple(Mount(folder, path, read_only=True) for path, folder in mounts)
-        return replace(
-            base,
-            run_id=run_id,
-            principal=principal,
-            options=options,
-            machine=replace(base.machine, policy=replace(policy, mounts=policy.mounts + shown)),
-            things={type(supply): supply for supply in supplies},
-        )
-
-    async def _base(self, thread_id: str, principal: Principal) -> RunContext:
-        """Return what the contexts of all runs in a thread have in common."""
+    async def thread_context(self, thread_id: str, principal: Principal) -> RunContext:
+        """Return what the contexts of all runs in a thread have in common: its directories made, its sandbox policy settled."""
         key = f"{principal.user_id}/{thread_id}"
         if (base := self._ready.get(key)) is not None:
             self._ready.move_to_end(key)
@@ -187,7 +165,7 @@ class Harness:
                 self._ready[key] = base
                 while len(self._ready) > READY_THREADS:
                     self._ready.popitem(last=False)
-        return base
+        return replace(base, principal=principal)
 
     def _settling_in(self, thread_id: str, user: str) -> Callable[[], Awaitable[None]]:
         is_done = False
@@ -229,6 +207,20 @@ class Harness:
             converters=self.converters,
         )
         return RunContext(thread_id=thread_id, principal=principal, config=self.config, machine=machine)
+
+
+def of_run(thread: RunContext, supplies: Sequence[Supply], options: RunOptions, run_id: str = "") -> RunContext:
+    """Return the context of a run in a thread, see :meth:`Harness.thread_context`: the agent's options and supplies added."""
+    policy = thread.machine.policy
+    mounts = (mount for supply in supplies for mount in supply.mounts.items())
+    shown = tuple(Mount(folder, path, read_only=True) for path, folder in mounts)
+    return replace(
+        thread,
+        run_id=run_id,
+        options=options,
+        machine=replace(thread.machine, policy=replace(policy, mounts=policy.mounts + shown)),
+        things={type(supply): supply for supply in supplies},
+    )
 
 
 def tool_image(config: AppConfig, paths: Paths) -> ToolImage:

@@ -23,7 +23,7 @@ from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.context.run_options import RunOptions
 from deerflow.counts import RunEnds
-from deerflow.errors import ConflictError, InvalidRequestError, NotFoundError
+from deerflow.errors import InvalidRequestError, NotFoundError
 from deerflow.events.hub import Hub
 from deerflow.events.log import EventLog
 from deerflow.events.notify import Notifier
@@ -416,8 +416,8 @@ class Runtime(RunObserver):
         await self.runs.start(principal, RunRequest.model_validate(body), thread_id=thread_id)
 
     async def _title_changed(self, principal: Principal, thread_id: str, title: str) -> None:
-        with suppress(ConflictError, NotFoundError):  # a run is on its way: the row has the title, which counts
-            await self.threads.states.update(principal, thread_id, {"title": title})
+        with suppress(NotFoundError):
+            await self.threads.states.retitle(await self.threads.repository.get(principal, thread_id), title)
         self.hub.publish(principal.user_id, {"type": "threads", "thread_id": thread_id})
 
     async def _described(self, principal: Principal, run_id: str) -> Mapping[str, Any]:

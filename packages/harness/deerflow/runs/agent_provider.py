@@ -15,7 +15,7 @@ from deerflow.config import AppConfig, ConfigSource
 from deerflow.config.agents import NO_PERSONA, Persona
 from deerflow.context import RunContext
 from deerflow.context.run_options import RunOptions
-from deerflow.harness import Harness
+from deerflow.harness import Harness, of_run
 from deerflow.identity import LOCAL_PRINCIPAL, Principal
 from deerflow.models import ModelCache
 from deerflow.models.endpoint import endpoint_of
@@ -43,7 +43,8 @@ class _OfLoop:
     """Building a graph costs more than a short run; a model's connections belong to one event loop."""
 
     models: ModelCache
-    agents: OrderedDict[Hashable, Agent] = field(default_factory=OrderedDict)
+    agents: OrderedDict[tuple[Hashable, ...], Agent] = field(default_factory=OrderedDict)
+    """By what they are made with: the id of the configuration, the options, then what there was."""
 
 
 class AgentProvider:
@@ -94,6 +95,12 @@ class AgentProvider:
         harness, options = await self.fresh(), options or RunOptions()
         return await self._agent(harness, options, *await _known(harness, principal, options))
 
+    async def check(self, options: RunOptions) -> None:
+        """Make an agent with these options, unless there is one already. Raises as :meth:`agent`."""
+        harness = await self.fresh()
+        if not any(key[:2] == (harness.config.id, options) for key in self._kept().agents):
+            await self._agent(harness, options, *await _known(harness, LOCAL_PRINCIPAL, options))
+
     async def reader(self) -> Agent:
         """A graph to read and change threads with. It needs nothing that an agent needs to act: no model, no key, no tool."""
         harness = await self.fresh()
@@ -108,8 +115,10 @@ class AgentProvider:
     ) -> tuple[Agent, RunContext]:
         """Agent and context of one run."""
         harness = await self.fresh()
-        supplies, persona = await _known(harness, principal, options, waits=True)
-        context = await harness.run_context(thread_id, options, run_id=run_id, principal=principal, supplies=supplies)
+        (supplies, persona), thread = await asyncio.gather(
+            _known(harness, principal, options, waits=True), harness.thread_context(thread_id, principal)
+        )
+        context = of_run(thread, supplies, options, run_id)
         self._has_packages = context.machine.policy.tools_dir is not None
         fence = (run_id, fencing_token)
         return await self._agent(harness, options, supplies, persona, fence), context

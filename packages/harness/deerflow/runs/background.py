@@ -65,9 +65,11 @@ class BackgroundSubagents:
     async def undelivered(self, messages: Iterable[BaseMessage]) -> list[TaskResult]:
         """Subagents that these messages of the run started, whose results have not come."""
         found = list(messages)
+        started = [task for message in found if (task := task_of(message)) and task["status"] == "running"]
+        if not started:
+            return []
         known = {message.id for message in found}
         known |= {message["id"] for message in await self.runs.waiting_messages(self.run.run_id)}
-        started = [task for message in found if (task := task_of(message)) and task["status"] == "running"]
         return [task for task in started if delivery_id(task["namespace"]) not in known]
 
     async def next(self, *, within: float | None = None) -> None:

@@ -112,7 +112,7 @@ class RunInput:
         if people:
             earlier = None if is_new else lambda: _messages(self.agent, config)
             spec = self.spec
-            turn = NewTurn(spec.principal, spec.agent, run.thread_id, people[-1].text, earlier)
+            turn = NewTurn(spec.principal, spec.agent, run.thread_id, people[-1].text, self.config, earlier)
             people[-1].additional_kwargs[FACTS] |= await self.capabilities.facts(turn, spec.options.switched_off)
         return GraphInput(run, config, value, messages=value["messages"])
 

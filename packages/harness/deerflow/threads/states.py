@@ -170,31 +170,29 @@ class ThreadStates:
         if title:
             await self.threads.set_title(principal, thread_id, title)
             if set(values or ()) == {"title"} and as_node is None and checkpoint is None:
-                return await self._retitle(thread, title)
+                return await self.retitle(thread, title)
         async with self.alone(thread):
             if values:
                 await self.threads.add_sources(thread_id, [CLIENT])
             base = await self.snapshot(thread_id, checkpoint)
             return await self._update(thread_id, base, values, as_node, checkpoint)
 
-    async def _retitle(self, thread: Thread, title: str) -> dict[str, Any]:
+    async def retitle(self, thread: Thread, title: str) -> dict[str, Any]:
         """Put the title into the state as well, where that disturbs nothing: neither a run nor a question that waits.
 
-        That is no news of the conversation: its time and status stay.
+        That is no news of the conversation: its time and status stay. Returns as :meth:`update`.
         """
-        snapshot = await self.snapshot(thread.thread_id)
-        settled = snapshot.created_at is not None and not snapshot.next and not snapshot.tasks
-        if settled and not await self._is_busy(thread.thread_id):
-            try:
-                async with self.alone(thread, wait=0):
-                    base = await self.snapshot(thread.thread_id)
-                    if not base.next and not base.tasks:
-                        graph = await self.graph()
-                        config = await graph.aupdate_state(_config(thread.thread_id, None), {"title": title})
-                        return checkpoint_of(config) or {}
-            except ConflictError:
-                pass  # A run has begun; the thread's row has the title.
-        return checkpoint_of(snapshot.config) or {}
+        try:
+            async with self.lock.hold(thread.user_id, thread.thread_id, wait=0):
+                await self.check_idle(thread.thread_id)
+                base = await self.snapshot(thread.thread_id)
+                if base.created_at is not None and not base.next and not base.tasks:
+                    graph = await self.graph()
+                    config = await graph.aupdate_state(_config(thread.thread_id, None), {"title": title})
+                    return checkpoint_of(config) or {}
+        except ConflictError:  # a run is on its way; the thread's row has the title
+            base = await self.snapshot(thread.thread_id)
+        return checkpoint_of(base.config) or {}
 
     async def _update(
         self,

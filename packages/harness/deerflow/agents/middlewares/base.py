@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial, reduce
+from types import CoroutineType
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, hook_config
 from langchain.agents.middleware.types import ExtendedModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
-from langgraph.types import Command
+from langgraph.types import Command, TracePolicy
 
 from deerflow.agents.thread_state import ThreadState
 from deerflow.agents.transcript import NOTE, REMINDER_NAMES, MessageMemo, Transcript, marked, thread_mark
@@ -333,9 +334,14 @@ class Middleware(AgentMiddleware[ThreadState, RunContext, Any]):
 
 
 class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
-    """Adjacent middlewares as one: each costs a function call instead of a span, and the compile step runs once per model call."""
+    """Adjacent middlewares as one: each costs a function call instead of a span, and the compile step runs once per model call.
+
+    LangSmith's ``traceable``, in which LangChain wraps every hook, hands a coroutine function to two worker threads a call, also when
+    nothing is traced. So the hooks here are functions that return a coroutine; their spans are empty.
+    """
 
     state_schema = ThreadState
+    trace_policy = TracePolicy(process_inputs=lambda _: {}, process_outputs=lambda _: {})
 
     def __init__(self, middlewares: Sequence[Middleware]) -> None:
         super().__init__()
@@ -361,7 +367,13 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
         after = reduce(lambda transcript, step: step(transcript, context), self._compilers, before)
         return request if after is before else request.override(messages=after.request())
 
-    async def awrap_model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
+    def awrap_model_call(self, request: Request, handler: ModelHandler) -> CoroutineType[Any, Any, ModelResult]:
+        return self._model_call(request, handler)
+
+    def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> CoroutineType[Any, Any, ToolResult]:
+        return self._tool_call(request, handler)
+
+    async def _model_call(self, request: Request, handler: ModelHandler) -> ModelResult:
         arrived = [message for arrivals in self._arrivals for message in await arrivals(request)]
         if arrived:
             request = request.override(messages=[*request.messages, *arrived])
@@ -374,14 +386,14 @@ class FusedMiddleware(AgentMiddleware[ThreadState, RunContext, Any]):
         result = await reduce(_around, reversed(self._around_model), with_marks)(self.compiled(request))
         return with_messages(result, [*arrived, *messages_of(result)]) if arrived else result
 
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
+    async def _tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         return await reduce(_around, reversed(self._around_tool), handler)(request)
 
     def wrap_model_call(self, request: Request, handler: Callable[[Request], ModelResult]) -> ModelResult:
-        return run_blocking(self.awrap_model_call(request, partial(asyncio.to_thread, handler)))
+        return run_blocking(self._model_call(request, partial(asyncio.to_thread, handler)))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
-        return run_blocking(self.awrap_tool_call(request, partial(asyncio.to_thread, handler)))
+        return run_blocking(self._tool_call(request, partial(asyncio.to_thread, handler)))
 
 
 def fuse(middlewares: Sequence[AnyMiddleware]) -> list[AnyMiddleware]:

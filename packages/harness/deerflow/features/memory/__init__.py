@@ -35,7 +35,7 @@ class Memory(Capability):
 
     async def facts(self, turn: NewTurn) -> Mapping[str, Any] | None:
         owner = Owner(turn.principal.user_id, turn.agent)
-        return await self._service.recall(owner, turn.thread_id, turn.text, turn.earlier)
+        return await self._service.recall(owner, turn.thread_id, turn.text, turn.config.memory, turn.earlier)
 
     def for_run(self, principal: Principal, thread_id: str, agent: str) -> MemoryForRun:
         return MemoryForRun(self._service, principal, thread_id, agent)

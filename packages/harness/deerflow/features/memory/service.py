@@ -259,14 +259,15 @@ class MemoryService:
         owner: Owner,
         thread_id: str,
         text: str,
+        memory: MemoryConfig,
         earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None,
     ) -> dict[str, Any] | None:
         """What to record with a person's message, see :func:`deerflow.features.memory.facts.recall`.
 
         Args:
+            memory: settings of the run.
             earlier: the messages of the thread before it; None: there are none.
         """
-        memory = (await self._config()).memory
         if not (memory.is_passive and memory.injection_enabled):
             return None
         try:

@@ -53,6 +53,7 @@ def web() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_stop_does_not_wait_for_hostile_pages(root: Path, web: tuple[str, list[str]], home_with_tools: str) -> None:
     base, asked = web

@@ -76,8 +76,9 @@ async def _ours(options: Options, data: Path) -> dict[str, Any]:
         results["latency"] = await talk.latency(5 if options.quick else 40)
         results["at_once"] = await talk.at_once(1 if options.quick else 5)
         results["sizes"] = await talk.sizes()
-        results["steady"] = await talk.steady(40 if options.quick else STEADY)
         results["long"] = await talk.long_thread(21 if options.quick else TURNS)
+        # Last: the titles and memories of so many threads keep the process busy for minutes.
+        results["steady"] = await talk.steady(40 if options.quick else STEADY)
     with GatewayProcess(options.base_url, crowd, probe=True) as gateway:
         results["crowd"] = await Talk(gateway, options).crowd(20 if options.quick else MANY)
     return results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -42,7 +42,7 @@ class ToolWork(Protocol):
         """A file piece by piece."""
         ...
 
-    async def search(self, query: str) -> list[dict[str, Any]]: ...
+    async def search(self, query: str) -> Sequence[Mapping[str, Any]]: ...
 
 
 def server_of(work: Callable[[Context], ToolWork]) -> MCPServer:
@@ -90,7 +90,7 @@ def server_of(work: Callable[[Context], ToolWork]) -> MCPServer:
     @_explained
     async def search_chats(context: Context, query: str) -> list[dict[str, Any]]:
         """What was said in threads, the newest first."""
-        return await work(context).search(query)
+        return [{**hit} for hit in await work(context).search(query)]
 
     return server
 

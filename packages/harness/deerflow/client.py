@@ -15,6 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
+from deerflow.client_views import (
+    ClientModel,
+    ClientModels,
+    ClientThreadState,
+    ClientThreadValues,
+    FoundChat,
+    ListedThread,
+    ListedUpload,
+    NewUploads,
+    ThreadCheckpoint,
+    ThreadHistory,
+    ThreadList,
+    UploadList,
+)
 from deerflow.config import AppConfig, ConfigSource, Paths
 from deerflow.context import RunContext
 from deerflow.context.run_options import RunOptions
@@ -59,6 +73,7 @@ if TYPE_CHECKING:
     from deerflow.features.mcp.states import McpServerState
     from deerflow.features.skills.own import SkillSuggestion
     from deerflow.features.skills.service import Installed, SkillInfo, SkillText
+    from deerflow.models.factory import ModelInfo
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -360,12 +375,12 @@ class DeerFlowClient:
 
     # threads --------------------------------------------------------------------------------------------------------
 
-    async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
-        """``{thread_list: [{thread_id, created_at, updated_at, latest_checkpoint_id, title}]}``, the last used first."""
+    async def alist_threads(self, limit: int = 10) -> ThreadList:
+        """Return threads, the last used first."""
         found, _ = await self._runtime.threads.repository.search(LOCAL_PRINCIPAL, page=ListPage(limit))
         return {"thread_list": [await self._thread_entry(thread) for thread in found]}
 
-    async def _thread_entry(self, thread: Thread) -> dict[str, Any]:
+    async def _thread_entry(self, thread: Thread) -> ListedThread:
         saver: Any = self._agent_provider.harness.checkpointer
         last = await saver.aget_tuple(config_of(thread.thread_id))
         return {
@@ -376,10 +391,10 @@ class DeerFlowClient:
             "title": thread.title,
         }
 
-    async def aget_thread(self, thread_id: str) -> dict[str, Any]:
-        """``{thread_id, checkpoints: [{checkpoint_id, parent_checkpoint_id, ts, metadata, values, pending_writes}]}``, oldest first."""
+    async def aget_thread(self, thread_id: str) -> ThreadHistory:
+        """Return all checkpoints of a thread, oldest first."""
         agent = await self._agent_provider.agent(self._options)
-        checkpoints: list[dict[str, Any]] = []
+        checkpoints: list[ThreadCheckpoint] = []
         async for snapshot in agent.aget_state_history(config_of(thread_id)):
             values = {
                 **snapshot.values,
@@ -402,12 +417,12 @@ class DeerFlowClient:
             "checkpoints": sorted(checkpoints, key=lambda checkpoint: checkpoint["ts"] or ""),
         }
 
-    async def athread_state(self, thread_id: str) -> dict[str, Any]:
-        """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished}`` after the last finished step."""
+    async def athread_state(self, thread_id: str) -> ClientThreadState:
+        """Return the state after the last finished step."""
         agent = await self._agent_provider.agent(self._options)
         state: Any = await agent.aget_state(config_of(thread_id))
         known = state.values
-        values = {
+        values: ClientThreadValues = {
             "title": known.get("title"),
             "messages": [message_dict(message) for message in known.get("messages") or ()],
             "todos": known.get("todos") or [],
@@ -463,8 +478,8 @@ class DeerFlowClient:
 
     # files ----------------------------------------------------------------------------------------------------------
 
-    async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> dict[str, Any]:
-        """Copy files into the thread's uploads: ``{success, files: [...], message}``. Checks all before it copies any.
+    async def aupload_files(self, thread_id: str, files: Sequence[str | Path]) -> NewUploads:
+        """Copy files into the thread's uploads. Checks all before it copies any.
 
         Raises:
             FileNotFoundError: a file does not exist.
@@ -477,11 +492,11 @@ class DeerFlowClient:
         ]
         return {"success": True, "files": entries, "message": f"Uploaded {len(entries)} file(s)."}
 
-    async def alist_uploads(self, thread_id: str) -> dict[str, Any]:
-        """``{files, count}``; a thread without uploads has none."""
+    async def alist_uploads(self, thread_id: str) -> UploadList:
+        """Return the thread's uploads; a thread without any has none."""
         uploads = await self._files.list(thread_id)
         states = await self._runtime.documents.states(thread_id, uploads)
-        files = [{**upload_entry(thread_id, upload), **states.get(upload.filename, {})} for upload in uploads]
+        files = [ListedUpload(**upload_entry(thread_id, one), **states.get(one.filename, {})) for one in uploads]
         return {"files": files, "count": len(files)}
 
     async def adelete_upload(self, thread_id: str, filename: str) -> DeletedUpload:
@@ -513,8 +528,8 @@ class DeerFlowClient:
 
     # settings -------------------------------------------------------------------------------------------------------
 
-    def list_models(self) -> dict[str, Any]:
-        """``{models: [{name, model, display_name, description, supports_thinking, supports_reasoning_effort, ...}], token_usage}``."""
+    def list_models(self) -> ClientModels:
+        """Return the configured models, the default one first."""
         from deerflow.models import model_info
 
         config: AppConfig = self._agent_provider.harness.config
@@ -523,7 +538,7 @@ class DeerFlowClient:
             "token_usage": {"enabled": config.token_usage.enabled},
         }
 
-    def get_model(self, name: str) -> dict[str, Any] | None:
+    def get_model(self, name: str) -> ClientModel | None:
         return next((model for model in self.list_models()["models"] if model["name"] == name), None)
 
     async def atimeline(self, run_id: str) -> Timeline:
@@ -674,8 +689,8 @@ class DeerFlowClient:
         """Make a former version the current one. Raises NotFoundError."""
         return (await self._runtime.agents.rollback(LOCAL_PRINCIPAL, name, version)).model_dump(mode="json")
 
-    async def asearch_chats(self, query: str) -> list[dict[str, Any]]:
-        """What was said in threads: ``[{thread_id, title, snippet}]``, the newest first."""
+    async def asearch_chats(self, query: str) -> list[FoundChat]:
+        """Return what was said in threads, the newest first."""
         hits = await self._runtime.threads.messages.search(LOCAL_PRINCIPAL, query)
         return [{"thread_id": hit.thread_id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
 
@@ -901,14 +916,13 @@ def _upload_entry(upload: Upload) -> dict[str, Any]:
     return {"filename": upload.filename, "size": upload.size, "path": upload.path, "status": "uploaded"}
 
 
-def _model_entry(model: Any) -> dict[str, Any]:
-    keys = (
-        "name",
-        "model",
-        "display_name",
-        "description",
-        "supports_thinking",
-        "supports_reasoning_effort",
-        "supports_vision",
-    )
-    return {key: getattr(model, key) for key in keys}
+def _model_entry(model: ModelInfo) -> ClientModel:
+    return {
+        "name": model.name,
+        "model": model.model,
+        "display_name": model.display_name,
+        "description": model.description,
+        "supports_thinking": model.supports_thinking,
+        "supports_reasoning_effort": model.supports_reasoning_effort,
+        "supports_vision": model.supports_vision,
+    }

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from deerflow.identity import check_id
 from deerflow_app.cli import Settings
@@ -23,6 +23,7 @@ from deerflow_app.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from deerflow.client import DeerFlowClient
+    from deerflow.client_views import ClientThreadState
     from deerflow.config import AppConfig, ModelConfig, Paths
     from deerflow.harness import Harness
     from deerflow.models import ModelInfo
@@ -328,7 +329,7 @@ def _log_file(file: Path) -> logging.Handler:
 
 async def existing_thread(
     client: Client, thread_id: str, remedy: str = "`deerflow`, then /chats, lists the latest ones."
-) -> dict[str, Any]:
+) -> ClientThreadState:
     """Return the state of a thread. Raises CommandFailure if there is none."""
     state = await client.athread_state(check_id(thread_id, "thread id"))
     if not state["values"]["messages"] and not state["unfinished"]:

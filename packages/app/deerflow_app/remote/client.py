@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -18,6 +18,7 @@ from deerflow.identity import check_id
 from deerflow_app.remote import RefusedError, ServerConnection, get_once
 
 if TYPE_CHECKING:
+    from deerflow.client_views import ClientThreadState, ClientThreadValues, FoundChat, ListedThread, ThreadList
     from deerflow.events.streams.client_events import StreamEvent
 
 PATIENCE = 60.0
@@ -177,20 +178,16 @@ class RemoteClient:
 
     # threads --------------------------------------------------------------------------------------------------------
 
-    async def alist_threads(self, limit: int = 10) -> dict[str, Any]:
-        """``{thread_list: [{thread_id, created_at, updated_at, title}]}``, the last used first."""
+    async def alist_threads(self, limit: int = 10) -> ThreadList:
+        """See DeerFlowClient."""
         keys = ("thread_id", "created_at", "updated_at")
-        found = await self._connection.post(
-            "/api/threads/search", json={"limit": limit, "select": [*keys, "values.title"]}
-        )
-        return {
-            "thread_list": [
-                {**{key: thread[key] for key in keys}, "title": thread["values"].get("title")} for thread in found
-            ]
-        }
+        query = {"limit": limit, "select": [*keys, "values.title"]}
+        found = await self._connection.post("/api/threads/search", json=query)
+        listed = [{**{key: thread[key] for key in keys}, "title": thread["values"].get("title")} for thread in found]
+        return {"thread_list": cast("list[ListedThread]", listed)}
 
-    async def athread_state(self, thread_id: str) -> dict[str, Any]:
-        """``{values: {title, messages, todos, artifacts}, next, interrupts, unfinished, running}`` after the last step."""
+    async def athread_state(self, thread_id: str) -> ClientThreadState:
+        """See DeerFlowClient."""
         from deerflow.events.streams.client_events import shown_values
 
         active = _active(await self._runs(thread_id))
@@ -199,7 +196,7 @@ class RemoteClient:
         )
         state = state or {"values": {}, "next": [], "tasks": [], "interrupts": []}
         return {
-            "values": shown_values(state["values"]),
+            "values": cast("ClientThreadValues", shown_values(state["values"])),
             "next": tuple(state["next"]),
             "interrupts": [] if active else state["interrupts"],
             "unfinished": bool(active or state["next"] or state["tasks"]),
@@ -283,10 +280,10 @@ class RemoteClient:
     aagent_versions = _verb("GET", "/api/agents/{name}/versions", part="versions")
     arollback_agent = _verb("POST", "/api/agents/{name}/rollback", "version")
 
-    async def asearch_chats(self, query: str) -> list[dict[str, Any]]:
+    async def asearch_chats(self, query: str) -> list[FoundChat]:
         """See DeerFlowClient."""
         hits = (await self._connection.get("/api/search/messages", {"q": query}))["data"]
-        return [{key: hit[key] for key in ("thread_id", "title", "snippet")} for hit in hits]
+        return [{"thread_id": hit["thread_id"], "title": hit["title"], "snippet": hit["snippet"]} for hit in hits]
 
     # MCP servers ----------------------------------------------------------------------------------------------------
 

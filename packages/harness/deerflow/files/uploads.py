@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import NotRequired, Protocol
 from urllib.parse import quote
 
 from typing_extensions import TypedDict
@@ -46,6 +46,17 @@ class SavedUpload:
 
     upload: Upload
     original: str
+
+
+class UploadEntry(TypedDict):
+    """``size``: bytes. ``original_filename``: the name that was asked for, if it was taken."""
+
+    filename: str
+    size: int
+    path: str
+    virtual_path: str
+    artifact_url: str
+    original_filename: NotRequired[str]
 
 
 class DeletedUpload(TypedDict):
@@ -244,14 +255,16 @@ def _check_files(sources: Sequence[Path]) -> None:
             raise ValueError(f"Not a regular file: {source}")
 
 
-def upload_entry(thread_id: str, upload: Upload, original: str | None = None) -> dict[str, Any]:
-    """An upload as HTTP and client show it; ``original_filename`` when a free name had to be found."""
+def upload_entry(thread_id: str, upload: Upload, original: str | None = None) -> UploadEntry:
+    """Return an upload as HTTP and client show it."""
     url = f"/api/threads/{thread_id}/artifacts/mnt/user-data/uploads/{quote(upload.filename)}"
-    entry = {
+    entry: UploadEntry = {
         "filename": upload.filename,
         "size": upload.size,
         "path": upload.path,
         "virtual_path": upload.path,
         "artifact_url": url,
     }
-    return entry | ({"original_filename": original} if original and original != upload.filename else {})
+    if original and original != upload.filename:
+        entry["original_filename"] = original
+    return entry

@@ -33,6 +33,7 @@ from deerflow_app.cli.terminal import clean, one_line, until_interrupted
 from deerflow_app.remote import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
+    from deerflow.client_views import ListedThread
     from deerflow.events.streams.client_events import StreamEvent
     from deerflow_app.cli.backend import Backend, Preparation
 
@@ -454,11 +455,11 @@ _KEYS = (
 )
 
 
-async def _listed(chat: TerminalChat) -> list[dict[str, Any]]:
+async def _listed(chat: TerminalChat) -> list[ListedThread]:
     return (await chat.client.alist_threads(limit=SHOWN_THREADS))["thread_list"]
 
 
-def _picked(threads: list[dict[str, Any]], argument: str, current: str) -> str:
+def _picked(threads: list[ListedThread], argument: str, current: str) -> str:
     """The id of the thread that was meant: by number, by the beginning of its id, or the latest other one."""
     ids = [thread["thread_id"] for thread in threads]
     if not argument:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection
@@ -13,6 +12,7 @@ from sqlalchemy import Connection
 from deerflow.capability import Capability
 from deerflow.config import AppConfig
 from deerflow.context import RunContext
+from deerflow.features.documents.view import DocumentState
 from deerflow.identity import Principal
 from deerflow.sandbox.documents import CONVERTED, markdown_of
 from deerflow.sandbox.interface import UPLOADS, SandboxFileError, SandboxFileNotFoundError
@@ -75,9 +75,8 @@ class DocumentService(Capability):
         except SandboxFileError as error:
             raise KeptError(str(error)) from error
 
-    async def states(self, thread_id: str, uploads: Sequence[Upload]) -> dict[str, dict[str, Any]]:
-        """What there is to say of the documents among the uploads, by name: where their text is, ``conversion`` ``running`` or
-        ``failed``, and why."""
+    async def states(self, thread_id: str, uploads: Sequence[Upload]) -> dict[str, DocumentState]:
+        """Return what became of the documents among the uploads, by name."""
         names = {upload.filename for upload in uploads}
         documents = [name for name in names if is_document(name)]
         if not documents:
@@ -86,7 +85,7 @@ class DocumentService(Capability):
         keys = [_key(thread_id, name) for name in documents]
         rows = await self._database.read(lambda connection: sql.execute(connection, query, DOCUMENT, *keys).fetchall())
         errors = {key: error if sql.moment(due_at) == NEVER else None for key, due_at, error in rows}
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, DocumentState] = {}
         for name, key in zip(documents, keys, strict=True):
             if error := errors.get(key):
                 found[name] = {"conversion": "failed", "conversion_error": error}

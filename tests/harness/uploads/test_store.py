@@ -13,7 +13,7 @@ from deerflow.uploads import (
     extract_outline,
     list_uploads,
     normalize_filename,
-    save_upload,
+    save_uploads,
 )
 
 
@@ -28,38 +28,46 @@ def test_directories_in_a_name_are_dropped():
     assert normalize_filename("報告 1.csv") == "報告 1.csv"
 
 
-def test_a_second_file_of_the_same_name_never_overwrites_the_first(tmp_path: Path):
-    names = [save_upload(io.BytesIO(str(n).encode()), "data.tar.gz", tmp_path).filename for n in range(3)]
+@pytest.fixture
+def uploads(tmp_path: Path) -> Path:
+    folder = tmp_path / "user-data" / "uploads"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def saved(uploads: Path, *files: tuple[str, bytes]) -> list[str]:
+    return [upload.filename for upload in save_uploads([(name, io.BytesIO(data)) for name, data in files], uploads)]
+
+
+def test_a_second_file_of_the_same_name_never_overwrites_the_first(uploads: Path):
+    names = saved(uploads, *(("data.tar.gz", str(n).encode()) for n in range(3)))
     assert names == ["data.tar.gz", "data.tar_1.gz", "data.tar_2.gz"]
-    assert (tmp_path / "data.tar.gz").read_text() == "0"
+    assert (uploads / "data.tar.gz").read_text() == "0"
 
 
-def test_a_planted_link_is_never_written_through(tmp_path: Path):
+def test_a_planted_link_is_never_written_through(tmp_path: Path, uploads: Path):
     victim = tmp_path / "victim"
     victim.write_text("safe")
-    uploads = tmp_path / "uploads"
-    uploads.mkdir()
     (uploads / "x.txt").symlink_to(victim)
     (uploads / "y.txt").symlink_to(tmp_path / "not-there")
-    assert save_upload(io.BytesIO(b"evil"), "x.txt", uploads).filename == "x_1.txt"
-    assert save_upload(io.BytesIO(b"evil"), "y.txt", uploads).filename == "y_1.txt"
+    assert saved(uploads, ("x.txt", b"evil"), ("y.txt", b"evil")) == ["x_1.txt", "y_1.txt"]
     assert victim.read_text() == "safe" and not (tmp_path / "not-there").exists()
 
 
-def test_the_longest_name_still_finds_a_free_one(tmp_path: Path):
+def test_the_longest_name_still_finds_a_free_one(uploads: Path):
     name = "報" * 83 + ".csv"
-    first, second = (save_upload(io.BytesIO(b""), name, tmp_path).filename for _ in range(2))
+    first, second = saved(uploads, (name, b""), (name, b""))
     assert first == name and second.endswith("_1.csv") and len(second.encode()) <= 255
 
 
-def test_a_copy_that_fails_leaves_nothing_behind(tmp_path: Path):
+def test_if_one_copy_fails_nothing_of_any_is_left_behind(tmp_path: Path, uploads: Path):
     class Broken(io.BytesIO):
         def read(self, *_: object) -> bytes:
             raise OSError("gone")
 
     with pytest.raises(OSError):
-        save_upload(Broken(), "x", tmp_path)
-    assert list(tmp_path.iterdir()) == []
+        save_uploads([("whole", io.BytesIO(b"1")), ("broken", Broken())], uploads)
+    assert [*uploads.iterdir(), *(tmp_path / "incoming").iterdir()] == []
 
 
 def test_only_regular_files_are_listed_and_a_missing_directory_is_empty(tmp_path: Path):

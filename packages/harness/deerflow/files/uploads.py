@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, Protocol
+from typing import BinaryIO, NotRequired, Protocol
 from urllib.parse import quote
 
 from typing_extensions import TypedDict
@@ -17,7 +17,7 @@ from deerflow.files.content import file_requests
 from deerflow.identity import Principal, check_id
 from deerflow.storage.provenance import Source
 from deerflow.storage.threads import ThreadRepository
-from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_upload
+from deerflow.uploads import PathTraversalError, Staging, Upload, delete_upload, list_uploads, save_uploads
 
 _BLOCK = 1 << 20
 _MEGABYTE = 1 << 20
@@ -151,8 +151,9 @@ class UploadService:
 
     def _prepare(self, thread_id: str, user_id: str) -> tuple[Staging, Path]:
         with file_requests(thread_id):
-            thread = self._paths.ensure_thread_dirs(thread_id, user_id)
-            return Staging(thread / "incoming"), self._paths.uploads(thread_id, user_id)
+            self._paths.ensure_thread_dirs(thread_id, user_id)
+            uploads_dir = self._paths.uploads(thread_id, user_id)
+            return Staging.of(uploads_dir), uploads_dir
 
     async def _receive(self, staging: Staging, files: AsyncIterator[IncomingFile]) -> list[str]:
         names: list[str] = []
@@ -210,7 +211,7 @@ class LocalUploads:
         self._user = principal.user_id
 
     async def upload(self, thread_id: str, files: Sequence[str | Path]) -> list[Upload]:
-        """Copy files into the thread's uploads. All are checked before any is copied.
+        """Copy files into the thread's uploads: all, or none.
 
         Raises:
             FileNotFoundError: a file does not exist.
@@ -224,11 +225,7 @@ class LocalUploads:
 
     def _copy(self, thread_id: str, sources: Sequence[Path]) -> list[Upload]:
         self._paths.ensure_thread_dirs(thread_id, self._user)
-        saved = []
-        for source in sources:
-            with source.open("rb") as stream:
-                saved.append(save_upload(stream, source.name, self._uploads(thread_id)))
-        return saved
+        return save_uploads(_opened(sources), self._uploads(thread_id))
 
     async def list(self, thread_id: str) -> list[Upload]:
         return await asyncio.to_thread(list_uploads, self._uploads(thread_id))
@@ -244,6 +241,12 @@ class LocalUploads:
 
 def _deleted(filename: str) -> DeletedUpload:
     return {"success": True, "message": f"Deleted {filename}"}
+
+
+def _opened(sources: Sequence[Path]) -> Iterator[tuple[str, BinaryIO]]:
+    for source in sources:
+        with source.open("rb") as stream:
+            yield source.name, stream
 
 
 def _check_files(sources: Sequence[Path]) -> None:

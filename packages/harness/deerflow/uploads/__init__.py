@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import secrets
-import shutil
 import stat
 import time
 import unicodedata
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from deerflow.sandbox.converters.pictures import MAX_BYTES as MAX_PICTURE
 from deerflow.sandbox.converters.pictures import digest, mime_type_of
@@ -56,37 +55,31 @@ def normalize_filename(name: str) -> str:
     return "".join("_" if char in _UNSAFE or unicodedata.category(char) in _UNSEEN else char for char in base)
 
 
-def save_upload(source: BinaryIO, name: str, uploads_dir: Path) -> Upload:
-    """Copy ``source`` into ``uploads_dir`` under ``name`` or, if that is taken, ``stem_1.ext`` and so on.
-
-    Opens with O_EXCL and O_NOFOLLOW, so that a link planted by the sandbox is never written through.
+def save_uploads(files: Iterable[tuple[str, BinaryIO]], uploads_dir: Path) -> list[Upload]:
+    """Copy files, each with its name, into a thread's uploads: all, or none. One whose name is taken becomes ``stem_1.ext`` and so on.
 
     Raises:
-        ValueError: the name is unusable.
-        OSError: the file cannot be written; nothing is left behind.
+        ValueError: a name is unusable.
+        OSError: a file cannot be read or written.
     """
-    parent = os.open(uploads_dir, _DIRECTORY)
+    staging = Staging.of(uploads_dir)
     try:
-        free, handle = _new_file(normalize_filename(name), parent)
-        with os.fdopen(handle, "wb") as file:
-            try:
-                shutil.copyfileobj(source, file, 1 << 20)
-            except BaseException:
-                _remove(free, parent)
-                raise
-            file.flush()
-            return _upload(free, os.fstat(file.fileno()))
+        for name, source in files:
+            staging.begin(name)
+            while block := source.read(_BLOCK):
+                staging.write(block)
+        return staging.publish(uploads_dir)
     finally:
-        os.close(parent)
+        staging.discard()
 
 
 def keep_once(data: bytes, name: str, uploads_dir: Path) -> Upload:
-    """Keep ``data`` as an upload whose name holds its digest: one that is there already is that upload. Raises as :func:`save_upload`."""
+    """Keep ``data`` as an upload whose name holds its digest: one that is there already is that upload. Raises as :func:`save_uploads`."""
     name = normalize_filename(name)
     with suppress(OSError):
         if _start(uploads_dir / name, len(data) + 1) == data:
             return _upload(name, (uploads_dir / name).lstat())
-    return save_upload(io.BytesIO(data), name, uploads_dir)
+    return save_uploads([(name, io.BytesIO(data))], uploads_dir)[0]
 
 
 def list_uploads(uploads_dir: Path) -> list[Upload]:
@@ -204,6 +197,7 @@ def _headings(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_BLOCK = 1 << 20
 _FORGOTTEN = 24 * 3600.0
 """Seconds after which a staged file belongs to nobody: its process died."""
 
@@ -213,6 +207,11 @@ class Staging:
 
     ``discard`` ends it, and may come while another thread still works for a request that was cancelled.
     """
+
+    @classmethod
+    def of(cls, uploads_dir: Path) -> Self:
+        """Return one for a thread's uploads, below the thread's directory. Raises OSError."""
+        return cls(uploads_dir.parents[1] / "incoming")
 
     def __init__(self, directory: Path) -> None:
         """``directory``: on the file system of the uploads and closed to the sandbox; made if need be. Raises OSError."""

@@ -86,9 +86,10 @@ async def _turn(runtime: Runtime) -> float:
 async def _recalls(runtime: Runtime, repeats: int) -> list[float]:
     """Milliseconds on the wall, and of CPU."""
     times: list[tuple[float, float]] = []
+    memory = (await runtime.config_source.acurrent()).memory
     for _ in range(5 * repeats):
         began, cpu = time.perf_counter(), time.process_time()
-        await runtime.memory.recall(Owner(LOCAL_PRINCIPAL.user_id), "t", QUESTION, None)
+        await runtime.memory.recall(Owner(LOCAL_PRINCIPAL.user_id), "t", QUESTION, memory, None)
         times.append((time.perf_counter() - began, time.process_time() - cpu))
     return [statistics.median(column) * 1000 for column in zip(*times, strict=True)]
 

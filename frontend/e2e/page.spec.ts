@@ -80,11 +80,7 @@ test("on a phone a passage of a file is asked about in the chat", async ({ brows
   await page.goto(`${gateway.url}/chats`);
   await page.getByRole("textbox", { name: "Message", exact: true }).fill("write");
   await page.getByRole("button", { name: "Send", exact: true }).tap();
-  await page
-    .getByRole("log")
-    .getByRole("button", { name: /report\.md/ })
-    .last()
-    .tap();
+  await page.getByRole("log").getByRole("button", { name: "Open report.md" }).tap();
   const panel = page.getByRole("region", { name: "Files of this conversation" });
   await panel
     .locator(".prose-chat p")

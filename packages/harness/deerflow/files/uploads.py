@@ -95,12 +95,12 @@ class UploadService:
     async def _save(
         self, thread_id: str, user_id: str, files: AsyncIterator[IncomingFile]
     ) -> tuple[Sequence[Upload], Sequence[str]]:
-        staging, uploads = await asyncio.to_thread(self._prepare, thread_id, user_id)
+        staging = await asyncio.to_thread(self._prepare, thread_id, user_id)
         try:
             names = await self._receive(staging, files)
             await self._threads.add_sources(thread_id, [Source("upload", name) for name in names])
             with file_requests(thread_id):
-                return await asyncio.to_thread(staging.publish, uploads), names
+                return await asyncio.to_thread(staging.publish), names
         finally:
             # In a thread of its own, since a cancelled request may not wait for it.
             await asyncio.shield(asyncio.to_thread(staging.discard))
@@ -149,11 +149,10 @@ class UploadService:
             except ConflictError:
                 raise NotFoundError(f"There is no thread {thread_id}.", reason="thread_gone") from None
 
-    def _prepare(self, thread_id: str, user_id: str) -> tuple[Staging, Path]:
+    def _prepare(self, thread_id: str, user_id: str) -> Staging:
         with file_requests(thread_id):
             self._paths.ensure_thread_dirs(thread_id, user_id)
-            uploads_dir = self._paths.uploads(thread_id, user_id)
-            return Staging.of(uploads_dir), uploads_dir
+            return Staging(self._paths.uploads(thread_id, user_id))
 
     async def _receive(self, staging: Staging, files: AsyncIterator[IncomingFile]) -> list[str]:
         names: list[str] = []

@@ -99,7 +99,7 @@ class AgentProvider:
         """Make an agent with these options, unless there is one already. Raises as :meth:`agent`."""
         harness = await self.fresh()
         if not any(key[:2] == (harness.config.id, options) for key in self._kept().agents):
-            await self._agent(harness, options, *await _known(harness, LOCAL_PRINCIPAL, options))
+            await self.agent(options)
 
     async def reader(self) -> Agent:
         """A graph to read and change threads with. It needs nothing that an agent needs to act: no model, no key, no tool."""

@@ -183,8 +183,7 @@ class ThreadStates:
         That is no news of the conversation: its time and status stay. Returns as :meth:`update`.
         """
         try:
-            async with self.lock.hold(thread.user_id, thread.thread_id, wait=0):
-                await self.check_idle(thread.thread_id)
+            async with self.alone(thread, wait=0):
                 base = await self.snapshot(thread.thread_id)
                 if base.created_at is not None and not base.next and not base.tasks:
                     graph = await self.graph()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from deerflow.sandbox.converters.pictures import MAX_BYTES as MAX_PICTURE
 from deerflow.sandbox.converters.pictures import digest, mime_type_of
@@ -62,13 +62,13 @@ def save_uploads(files: Iterable[tuple[str, BinaryIO]], uploads_dir: Path) -> li
         ValueError: a name is unusable.
         OSError: a file cannot be read or written.
     """
-    staging = Staging.of(uploads_dir)
+    staging = Staging(uploads_dir)
     try:
         for name, source in files:
             staging.begin(name)
             while block := source.read(_BLOCK):
                 staging.write(block)
-        return staging.publish(uploads_dir)
+        return staging.publish()
     finally:
         staging.discard()
 
@@ -203,20 +203,16 @@ _FORGOTTEN = 24 * 3600.0
 
 
 class Staging:
-    """The files of one request. Every method blocks.
+    """The files of one request, which wait beside a thread's uploads, closed to its sandbox. Every method blocks.
 
     ``discard`` ends it, and may come while another thread still works for a request that was cancelled.
     """
 
-    @classmethod
-    def of(cls, uploads_dir: Path) -> Self:
-        """Return one for a thread's uploads, below the thread's directory. Raises OSError."""
-        return cls(uploads_dir.parents[1] / "incoming")
-
-    def __init__(self, directory: Path) -> None:
-        """``directory``: on the file system of the uploads and closed to the sandbox; made if need be. Raises OSError."""
+    def __init__(self, uploads_dir: Path) -> None:
+        """Raises OSError."""
+        self._uploads = uploads_dir
+        self._directory = directory = uploads_dir.parents[1] / "incoming"
         directory.mkdir(mode=0o700, exist_ok=True)
-        self._directory = directory
         self._staged: list[tuple[Path, str]] = []
         self._fd = -1
         self._ended = False
@@ -244,15 +240,15 @@ class Staging:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
 
-    def publish(self, uploads_dir: Path) -> list[Upload]:
-        """Move all files into ``uploads_dir``, in their order, each under a free name, owned by who owns the directory.
+    def publish(self) -> list[Upload]:
+        """Move all files into the uploads, in their order, each under a free name, owned by who owns the directory.
 
         Raises OSError; then none of them is there.
         """
         with self._lock:
             self._close()
             self._require_open()
-            parent = os.open(uploads_dir, _DIRECTORY)
+            parent = os.open(self._uploads, _DIRECTORY)
             published: list[Upload] = []
             try:
                 for path, name in self._staged:

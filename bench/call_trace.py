@@ -1,7 +1,7 @@
 """``python -m bench.call_trace serve …``: the ``deerflow`` command, noting which of its functions a message passes.
 
-SIGUSR2 begins a trace. It ends with the first request to a provider, and its functions go into the file that BENCH_CALLS names, one
-a line: file and name. Comprehensions are left out.
+SIGUSR2 begins a trace. It ends with the first streamed request to a provider (titles and memory ask for whole answers). Its functions
+go into the file that BENCH_CALLS names, one a line: file and name. Comprehensions are left out.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CallTrace:
         code = frame.f_code
         if code.co_filename.startswith(PACKAGES):
             self._seen.add(code)
-        elif code.co_name == ASKS[1] and code.co_filename.endswith(ASKS[0]):
+        elif code.co_name == ASKS[1] and code.co_filename.endswith(ASKS[0]) and frame.f_locals.get("stream"):
             self._write(self._seen)
             self._seen = None
 

@@ -63,9 +63,9 @@ async def bare_loop(options: Options, data: Path) -> dict[str, Any]:
 
 async def _ours(options: Options, data: Path) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    first, crowd = data / "first", data / "crowd"
-    first.mkdir(parents=True)
-    crowd.mkdir()
+    first, steady, crowd = data / "first", data / "steady", data / "crowd"
+    for folder in (first, steady, crowd):
+        folder.mkdir(parents=True)
     with GatewayProcess(options.base_url, first, profile=options.profile) as gateway:
         results["started_in"] = gateway.started_in
         await asyncio.sleep(SETTLES)
@@ -77,8 +77,10 @@ async def _ours(options: Options, data: Path) -> dict[str, Any]:
         results["at_once"] = await talk.at_once(1 if options.quick else 5)
         results["sizes"] = await talk.sizes()
         results["long"] = await talk.long_thread(21 if options.quick else TURNS)
-        # Last: the titles and memories of so many threads keep the process busy for minutes.
-        results["steady"] = await talk.steady(40 if options.quick else STEADY)
+    # In a process of its own: the titles and memories of so many threads keep it busy for minutes, and a long thread leaves a
+    # heap with holes.
+    with GatewayProcess(options.base_url, steady) as gateway:
+        results["steady"] = await Talk(gateway, options).steady(40 if options.quick else STEADY)
     with GatewayProcess(options.base_url, crowd, probe=True) as gateway:
         results["crowd"] = await Talk(gateway, options).crowd(20 if options.quick else MANY)
     return results

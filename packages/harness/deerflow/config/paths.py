@@ -150,45 +150,44 @@ class Paths:
 
     # one per thread -------------------------------------------------------------------------------------------------
 
-    def thread_dir(self, thread_id: str, user_id: str) -> Path:
-        """Everything of one thread. Raises ValueError for an id that may not be a directory."""
-        return self.user_dir(user_id) / "threads" / check_id(thread_id, "thread id")
+    def thread_dir(self, thread_id: str, user_id: str, *below: str) -> Path:
+        """Everything of one thread, or a place below. Raises ValueError for an id that may not be a directory."""
+        return Path(self.users_dir, check_id(user_id, "user id"), "threads", check_id(thread_id, "thread id"), *below)
 
     def user_data(self, thread_id: str, user_id: str) -> Path:
         """What the model sees as ``/mnt/user-data``."""
-        return self.thread_dir(thread_id, user_id) / "user-data"
+        return self.thread_dir(thread_id, user_id, "user-data")
 
     def workspace(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/user-data/workspace``."""
-        return self.user_data(thread_id, user_id) / "workspace"
+        return self.thread_dir(thread_id, user_id, "user-data", "workspace")
 
     def uploads(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/user-data/uploads``."""
-        return self.user_data(thread_id, user_id) / "uploads"
+        return self.thread_dir(thread_id, user_id, "user-data", "uploads")
 
     def outputs(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/user-data/outputs``."""
-        return self.user_data(thread_id, user_id) / "outputs"
+        return self.thread_dir(thread_id, user_id, "user-data", "outputs")
 
     def acp(self, thread_id: str, user_id: str) -> Path:
         """``/mnt/acp-workspace``."""
-        return self.thread_dir(thread_id, user_id) / "acp-workspace"
+        return self.thread_dir(thread_id, user_id, "acp-workspace")
 
     def home(self, thread_id: str, user_id: str) -> Path:
         """The home directory of the thread's sandbox."""
-        return self.thread_dir(thread_id, user_id) / "home"
+        return self.thread_dir(thread_id, user_id, "home")
 
     def tmp(self, thread_id: str, user_id: str) -> Path:
         """``/tmp`` of the thread's sandbox."""
-        return self.thread_dir(thread_id, user_id) / "tmp"
+        return self.thread_dir(thread_id, user_id, "tmp")
 
     def ensure_thread_dirs(self, thread_id: str, user_id: str) -> Path:
         """Make all directories of a thread that are not there, and return the thread's own. Existing ones keep their modes."""
         thread = self.thread_dir(thread_id, user_id)
-        for directory in (self.base_dir, *reversed(thread.relative_to(self.base_dir).parents[:-1])):
-            _make(self.base_dir / directory, _PASSABLE)
-        _make(thread, _PASSABLE)
-        _make(self.user_data(thread_id, user_id), _PASSABLE)
+        above = (self.base_dir, self.users_dir, self.user_dir(user_id), thread.parent)
+        for directory in (*above, thread, self.user_data(thread_id, user_id)):
+            _make(directory, _PASSABLE)
         for directory in (self.workspace, self.uploads, self.outputs, self.home, self.tmp):
             _make(directory(thread_id, user_id), _PRIVATE)
         # The sandbox only reads it, and its owner is the program on the host that writes it.

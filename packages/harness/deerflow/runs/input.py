@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.constants import START
 from langgraph.types import Command, Send, StateSnapshot
 
@@ -93,7 +94,7 @@ class RunInput:
             return await self._resumed(config, head)
         self.run = replace(run, checkpoint_before=head_id)
         given = await self._first(config)
-        messages = [message.id or "" for message in given.messages if isinstance(message, HumanMessage)]
+        messages = [message.id or "" for message in _of_people(given.messages)]
         await self.runs.began(run, head_id, message_ids=messages, from_checkpoint=self.spec.request.fork_from)
         return replace(given, messages=[*(tidied or ()), *given.messages])
 
@@ -107,22 +108,41 @@ class RunInput:
         is_new = run.checkpoint_before == EMPTY_THREAD or (
             request.fork_from is not None and not await _messages(self.agent, config)
         )
-        value = await self._first_input(request.input, is_new=is_new)
-        people = [message for message in value["messages"] if isinstance(message, HumanMessage)]
-        if people:
-            earlier = None if is_new else lambda: _messages(self.agent, config)
-            spec = self.spec
-            turn = NewTurn(spec.principal, spec.agent, run.thread_id, people[-1].text, self.config, earlier)
-            people[-1].additional_kwargs[FACTS] |= await self.capabilities.facts(turn, spec.options.switched_off)
+        earlier = None if is_new else lambda: _messages(self.agent, config)
+        value = await self._first_input(request.input, earlier)
         return GraphInput(run, config, value, messages=value["messages"])
 
-    async def _first_input(self, asked: Mapping[str, Any] | list[Any] | str, *, is_new: bool) -> dict[str, Any]:
+    async def _first_input(
+        self, asked: Mapping[str, Any] | list[Any] | str, earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None
+    ) -> dict[str, Any]:
+        """Return the graph's input. ``earlier`` reads the thread's messages; None: it is new."""
         given = dict(asked) if isinstance(asked, Mapping) else {"messages": asked}
-        messages = client_messages(given.get("messages") or [])
-        for message, message_id in zip(messages, self.spec.message_ids, strict=False):
+        said = client_messages(given.get("messages") or [])
+        for message, message_id in zip(said, self.spec.message_ids, strict=False):
             message.id = message_id
-        messages = await with_facts(
-            messages,
+        messages, facts = await asyncio.gather(self._with_facts(said), self._facts(said, earlier))
+        given = visible_input({**given, "messages": []})
+        if given.keys() - {"messages", "title"}:
+            await self.provenance.add(CLIENT)
+        if people := _of_people(messages):
+            people[-1].additional_kwargs[FACTS] |= facts
+            if earlier is None and not given.get("title"):
+                given["title"] = provisional_title(people[0])
+        return {**given, "messages": messages}
+
+    async def _facts(
+        self, said: Sequence[AnyMessage], earlier: Callable[[], Awaitable[Sequence[BaseMessage]]] | None
+    ) -> Mapping[str, Any]:
+        """Return what capabilities record with the last message of a person."""
+        if not (people := _of_people(said)):
+            return {}
+        spec = self.spec
+        turn = NewTurn(spec.principal, spec.agent, self.run.thread_id, people[-1].text, self.config, earlier)
+        return await self.capabilities.facts(turn, spec.options.switched_off)
+
+    async def _with_facts(self, said: Sequence[AnyMessage]) -> list[AnyMessage]:
+        return await with_facts(
+            said,
             run_id=self.run.run_id,
             turn_id=self.run.turn,
             now=self.run.created_at,
@@ -132,13 +152,6 @@ class RunInput:
             config=self.config,
             provenance=self.provenance,
         )
-        given = visible_input({**given, "messages": []})
-        if given.keys() - {"messages", "title"}:
-            await self.provenance.add(CLIENT)
-        people = [message for message in messages if isinstance(message, HumanMessage)]
-        if people and is_new and not given.get("title"):
-            given["title"] = provisional_title(people[0])
-        return {**given, "messages": messages}
 
     async def _resumed(self, config: RunnableConfig, head: Any) -> GraphInput:
         """The run's own steps are the newest: it goes on behind them."""
@@ -206,6 +219,10 @@ async def _ran_last(saver: Any, head: Any) -> set[str]:
     seen = earlier.checkpoint["versions_seen"]
     ran = {node for node, versions in head.checkpoint["versions_seen"].items() if versions != seen.get(node)}
     return ran - {START}
+
+
+def _of_people(messages: Sequence[BaseMessage]) -> list[HumanMessage]:
+    return [message for message in messages if isinstance(message, HumanMessage)]
 
 
 async def _messages(agent: Agent, config: RunnableConfig) -> Sequence[BaseMessage]:

@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
@@ -63,6 +64,12 @@ _CAUSES = (
 
 DECODER = "text_encodings.py"
 """The decision on a text's encoding, as programs in a sandbox import it: scripts of skills, and what an agent writes."""
+
+
+@cache
+def _libc() -> str:
+    """Return the name of this Python's C library, which is found by reading its executable."""
+    return platform.libc_ver()[0]
 
 
 def _decoder() -> Path:
@@ -119,7 +126,7 @@ class ToolImage:
         version = python[1] if python else "none"
         with suppress(OSError):
             content = self._requirements.read_bytes() + b"\0" + _decoder().read_bytes()
-            facts = f"{LAYOUT} {version} {platform.machine()} {platform.libc_ver()[0]}".encode()
+            facts = f"{LAYOUT} {version} {platform.machine()} {_libc()}".encode()
             name = hashlib.sha256(facts + b"\0" + content).hexdigest()[:16]
             if self._shipped is not None and (self._shipped / name / MANIFEST).is_file():
                 return self._shipped / name

@@ -505,7 +505,7 @@ FORGOTTEN = timedelta(seconds=15)
 def _connections(database: Database, config: AppConfig, paths: Paths) -> tuple[ThreadLock, RunQueue, Notifier | None]:
     """How the processes of an installation work together: one process on SQLite, or many on one PostgreSQL."""
     if not database.is_postgres:
-        lock = FileThreadLock(lambda user_id, thread_id: paths.ensure_thread_dirs(thread_id, user_id))
+        lock = FileThreadLock(lambda user_id, thread_id: paths.ensure_thread_dir(thread_id, user_id))
         return lock, LocalQueue(), None
     from deerflow.runs.postgres_queue import PostgresQueue
     from deerflow.storage.postgres_lock import PostgresThreadLock

@@ -182,12 +182,17 @@ class Paths:
         """``/tmp`` of the thread's sandbox."""
         return self.thread_dir(thread_id, user_id, "tmp")
 
+    def ensure_thread_dir(self, thread_id: str, user_id: str) -> Path:
+        """Make a thread's own directory and those above it, where they are not there, and return it."""
+        thread = self.thread_dir(thread_id, user_id)
+        for directory in (self.base_dir, self.users_dir, self.user_dir(user_id), thread.parent, thread):
+            _make(directory, _PASSABLE)
+        return thread
+
     def ensure_thread_dirs(self, thread_id: str, user_id: str) -> Path:
         """Make all directories of a thread that are not there, and return the thread's own. Existing ones keep their modes."""
-        thread = self.thread_dir(thread_id, user_id)
-        above = (self.base_dir, self.users_dir, self.user_dir(user_id), thread.parent)
-        for directory in (*above, thread, self.user_data(thread_id, user_id)):
-            _make(directory, _PASSABLE)
+        thread = self.ensure_thread_dir(thread_id, user_id)
+        _make(self.user_data(thread_id, user_id), _PASSABLE)
         for directory in (self.workspace, self.uploads, self.outputs, self.home, self.tmp):
             _make(directory(thread_id, user_id), _PRIVATE)
         # The sandbox only reads it, and its owner is the program on the host that writes it.

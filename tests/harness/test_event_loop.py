@@ -1,11 +1,14 @@
-"""Turns of the event loop."""
+"""Turns of the event loop, and work beside a block."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import suppress
 
-from deerflow.event_loop import LoopTurns
+import pytest
+
+from deerflow.event_loop import LoopTurns, begun
 
 
 class Rounds:
@@ -60,3 +63,25 @@ async def test_who_is_cancelled_keeps_nobody_waiting():
             with suppress(asyncio.CancelledError):
                 await task
         await turns.take()
+
+
+async def test_work_that_was_begun_ends_with_its_block():
+    async with begun(asyncio.sleep(60)) as task:
+        await asyncio.sleep(0)
+    with suppress(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
+
+
+async def test_an_error_of_work_that_was_begun_belongs_to_those_who_await_it(caplog):
+    async def fail() -> None:
+        raise ValueError("of the work")
+
+    async with begun(fail()) as task:
+        await asyncio.sleep(0)
+    del task
+    gc.collect()
+    assert not caplog.records
+    with pytest.raises(ValueError, match="of the work"):
+        async with begun(fail()) as task:
+            await task

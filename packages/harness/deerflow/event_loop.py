@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
@@ -54,6 +55,18 @@ async def to_its_end(work: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([working])
         raise
+
+
+@asynccontextmanager
+async def begun(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Yield a task that does ``work`` beside the block. If the block ends first, it is cancelled; an error that nobody has awaited is
+    dropped."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        if not task.cancel() and not task.cancelled():
+            task.exception()
 
 
 async def end(tasks: Collection[asyncio.Task[None]], grace: float) -> None:

@@ -47,6 +47,21 @@ class _OfLoop:
     """By what they are made with: the id of the configuration, the options, then what there was."""
 
 
+@dataclass(frozen=True, slots=True)
+class AgentInputs:
+    """What the agent of one run is made from, as it was when it was read.
+
+    Args:
+        supplies: what nouns have for it.
+        thread: the context of runs in the thread.
+    """
+
+    harness: Harness
+    supplies: tuple[Supply, ...]
+    persona: Persona
+    thread: RunContext
+
+
 class AgentProvider:
     """Args:
     config_source: watched; a run keeps the snapshot that it began with.
@@ -109,18 +124,22 @@ class AgentProvider:
             logger.info("Threads are read without the middlewares of nouns: %s", error)
             return await self._agent(replace(harness, offers=()), None, (), NO_PERSONA)
 
-    async def prepare(
-        self, principal: Principal, thread_id: str, run_id: str, options: RunOptions, *, fencing_token: int
-    ) -> tuple[Agent, RunContext]:
-        """Agent and context of one run."""
+    async def read(self, principal: Principal, thread_id: str, options: RunOptions) -> AgentInputs:
+        """Read what the agent of a run needs. Makes the thread's directories, and waits for MCP servers that are starting."""
         harness = await self.fresh()
         (supplies, persona), thread = await asyncio.gather(
             _known(harness, principal, options, waits=True), harness.thread_context(thread_id, principal)
         )
-        context = of_run(thread, supplies, options, run_id)
+        return AgentInputs(harness, supplies, persona, thread)
+
+    async def prepare(
+        self, given: AgentInputs, run_id: str, options: RunOptions, *, fencing_token: int
+    ) -> tuple[Agent, RunContext]:
+        """Agent and context of one run."""
+        context = of_run(given.thread, given.supplies, options, run_id)
         self._has_packages = context.machine.policy.tools_dir is not None
         fence = (run_id, fencing_token)
-        return await self._agent(harness, options, supplies, persona, fence), context
+        return await self._agent(given.harness, options, given.supplies, given.persona, fence), context
 
     def rest_of(self, config: AppConfig, model_name: str) -> Rest | None:
         """Return the reason for which runs do not call a model for now; None if they do."""

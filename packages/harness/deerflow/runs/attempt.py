@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from deerflow.config.schema import SpendingConfig
     from deerflow.events.log import EventLog, EventWriter
     from deerflow.identity import Principal
-    from deerflow.runs.agent_provider import AgentProvider
+    from deerflow.runs.agent_provider import AgentInputs, AgentProvider
 
 logger = logging.getLogger(__name__)
 
@@ -189,6 +189,7 @@ class Attempt:
     run: claimed by this process, which holds its thread's lock.
     spec: None: it is read from the run.
     fresh: it was claimed when it was created: no message can wait for it yet.
+    reading: what its agent is made from, read while the run was recorded.
     """
 
     parts: AttemptServices
@@ -196,6 +197,7 @@ class Attempt:
     slot: Slot
     spec: RunSpec | None = None
     fresh: bool = False
+    reading: Awaitable[AgentInputs] | None = None
     state: State = State.CLAIMED
     stop: str | None = None
     """Why it was asked to stop: ``interrupt`` or ``rollback``."""
@@ -295,9 +297,8 @@ class Attempt:
         spec = self.spec = await self._going_on(self._specified())
         parts, request = self.parts, spec.request
         thread_id, run_id, background = self.run.thread_id, self.run.run_id, self._background
-        agent, context = await parts.agents.prepare(
-            spec.principal, thread_id, run_id, spec.options, fencing_token=self.run.epoch
-        )
+        reading, self.reading = self.reading or parts.agents.read(spec.principal, thread_id, spec.options), None
+        agent, context = await parts.agents.prepare(await reading, run_id, spec.options, fencing_token=self.run.epoch)
         if self._observers is None:
             self._observers = await parts.capabilities.observers(self._facts(spec))
         self._agent = agent = agent.copy(update={"store": parts.store(spec.principal)})

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from deerflow.event_loop import begun
 from deerflow.runs.attempt import Attempt, AttemptServices, Slot
 from deerflow.storage.runs import Created, NewRun, Run
 from deerflow.storage.thread_lock import ThreadBusyError
@@ -145,12 +146,16 @@ class Executor:
         """The next one is the new one if it could not begin."""
         runs = self.parts.runs
         try:
-            async with self.lock.hold(new.user_id, new.thread_id, wait=0):
+            async with (
+                self.lock.hold(new.user_id, new.thread_id, wait=0),
+                begun(self.parts.agents.read(spec.principal, new.thread_id, spec.options)) as reading,
+            ):
                 made = await runs.create(new, worker=self.worker)
                 if made.claimed is None:
                     self._report(made, created)
                     return new.run_id
-                attempt = self._attempts[new.run_id] = Attempt(self.parts, made.claimed, slot, spec, fresh=True)
+                attempt = Attempt(self.parts, made.claimed, slot, spec, fresh=True, reading=reading)
+                self._attempts[new.run_id] = attempt
                 self._report(made, created)
                 self.observer.status_changed(made.claimed)
                 return await self._attempt(made.claimed, attempt)

@@ -16,6 +16,7 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from tests.servers import PostgresServer, postgres_server
 from tests.support.authorities import read_once
+from tests.support.warm_python import for_asyncio
 
 if TYPE_CHECKING:
     from deerflow.storage.database import Database
@@ -99,7 +100,16 @@ def blockbuster() -> Iterator[BlockBuster]:
         for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
             # Coverage has a lock of its own; an error out of it would strike whatever code happened to run.
             detector.functions[name].can_block_in("coverage/collector.py", "lock_data")
+        for function in detector.functions.values():  # starts a process in our code's place
+            function.can_block_in("support/warm_python.py", {"_execute_child"})
         yield detector
+
+
+@pytest.fixture
+def warm_programs() -> Iterator[None]:
+    """Programs in Python that the product starts begin with what they import, which costs an MCP server a second of CPU."""
+    with for_asyncio():
+        yield
 
 
 @pytest.fixture(autouse=True)

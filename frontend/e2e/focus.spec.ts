@@ -7,6 +7,7 @@ const button = (page: Page | Locator, name: string | RegExp) => page.getByRole("
 
 /** Presses by keyboard, as those do who depend on where the focus is. */
 async function press(control: Locator) {
+  await expect(control).not.toHaveAttribute("aria-disabled", "true");
   await control.focus();
   await control.press("Enter");
 }

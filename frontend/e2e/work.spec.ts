@@ -90,9 +90,7 @@ test("a question of the agent is answered with one click", async ({ page, chat }
 test("suggestions follow an answer and can be taken", async ({ page, chat }) => {
   await chat.ask("hello");
   await page.getByRole("button", { name: "Show the numbers as a chart" }).click();
-  await expect(chat.field)
-    .toHaveValue("Show the numbers as a chart")
-    .catch(() => chat.sees("Show the numbers as a chart"));
+  await chat.sees("Show the numbers as a chart");
 });
 
 test.describe("a decision", () => {

@@ -26,6 +26,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 from unittest.mock import patch
 
@@ -45,12 +46,13 @@ IMPORTED = (
     "deerflow_app.remote.client",
     "httpcore",
     "httpcore2",
+    "mcp.server.mcpserver",
     "uvicorn.protocols.http.auto",
     "uvloop",
 )
 READ_AT_IMPORT = ("PYTHON", "OTEL_", "LANGSMITH", "LANGCHAIN", "OPENAI_LOG", "ANTHROPIC_LOG", "LD_", "MALLOC_")
 """Beginnings of variables that Python, the loader or imported modules have read: with one of them a process starts the usual way."""
-READ_LATER = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+READ_LATER = {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONUNBUFFERED"}
 LONGEST = 16000
 """Bytes of a command line that ``/proc`` can show."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -60,14 +62,15 @@ _STARTS_WITHIN = 60.0
 
 class WarmPython(subprocess.Popen[Any]):
     """``Popen([sys.executable, ...], ...)`` whose child dies with this process. If it begins a session, a terminal on its stdin is the
-    controlling one."""
+    controlling one. With flags of Python, or descriptors to pass, it starts the usual way."""
 
     def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, *more: Any) -> None:
-        _, _, cwd, env, _, _, _, *pipes = more
+        _, pass_fds, cwd, env, _, _, _, *pipes = more
         stdin, _, _, stdout, _, stderr, *_, new_session, _ = pipes
         environment = dict(os.environ if env is None else env)
         is_read = any(name.startswith(READ_AT_IMPORT) for name in environment.keys() - READ_LATER)
-        if sys.platform != "linux" or args[0] != sys.executable or is_read:
+        has_flags = len(args) > 1 and str(args[1]).startswith("-") and args[1] not in ("-m", "-c")
+        if sys.platform != "linux" or args[0] != sys.executable or has_flags or pass_fds or is_read:
             super()._execute_child(args, executable, preexec_fn, *more)
             return
         line = [os.fspath(argument) for argument in args]
@@ -139,7 +142,8 @@ def _server() -> _Server:
 
 def main() -> None:
     sys.modules.setdefault("httpx._main", None)  # as the command line does before it imports httpx
-    for name in IMPORTED:
+    routes = import_module("deerflow_app.gateway.routes")
+    for name in (*IMPORTED, *(module.name for module in walk_packages(routes.__path__, f"{routes.__name__}."))):
         import_module(name)
     threads = len(os.listdir("/proc/self/task")) - 1
     assert not threads, f"Importing DeerFlow started {threads} threads, which no child would have."
@@ -195,6 +199,7 @@ def _become(start: Mapping[str, Any], streams: Sequence[int]) -> None:
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     time.tzset()
     os.chdir(start["cwd"])
+    sys.path[1:1] = [os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     _show(start["line"])
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         old = getattr(sys, name)

@@ -14,7 +14,7 @@ from tests.app.cli.conftest import Cli
 from tests.harness.mcp.conftest import on_host
 from tests.harness.mcp.test_definitions import LISTING, tool
 
-pytestmark = pytest.mark.usefixtures("endpoint")
+pytestmark = pytest.mark.usefixtures("endpoint", "warm_programs")
 
 
 def test_a_server_is_added_tested_and_removed(cli: Cli, folder: Path) -> None:

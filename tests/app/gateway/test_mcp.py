@@ -18,6 +18,8 @@ from tests.harness.mcp.test_definitions import LISTING, tool
 
 from deerflow.features.mcp.rows import McpPinRepository
 
+pytestmark = pytest.mark.usefixtures("warm_programs")
+
 __all__ = ["start"]
 
 Open = Callable[..., AbstractAsyncContextManager[Gateway]]

@@ -21,6 +21,8 @@ from tests.harness.mcp.conftest import start  # noqa: F401
 from deerflow.errors import UnavailableError
 from deerflow.features.mcp.offer import McpOffer
 
+pytestmark = pytest.mark.usefixtures("warm_programs")
+
 Open = Callable[..., AbstractAsyncContextManager[Gateway]]
 
 

@@ -13,6 +13,8 @@ from bench.scripted_openai import ScriptedOpenAI, Text, ToolCalls
 
 from deerflow import DeerFlowClient
 
+pytestmark = pytest.mark.usefixtures("warm_programs")
+
 SCRIPT = str(Path(__file__).parent / "another_agent.py")
 
 

@@ -16,6 +16,7 @@ import yaml
 from bench.replies import Text, ToolCalls
 from bench.scenarios import text_of
 from bench.scripted_openai import ScriptedOpenAI
+from tests.support import warm_python
 from tests.support.own_package import EXAMPLE, install
 
 CHAT = """
@@ -48,7 +49,7 @@ def _run(code: str, directory: Path, endpoint: ScriptedOpenAI, site: Path | None
         **({"PYTHONPATH": str(site)} if site else {}),
     }
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=directory, env=environ, capture_output=True, text=True, timeout=120)
+    return warm_python.run(command, cwd=directory, env=environ, timeout=120)
 
 
 def test_a_turn_uses_tool_model_and_middleware_of_a_package(tmp_path: Path, installed: Path, endpoint: ScriptedOpenAI):

@@ -28,6 +28,11 @@ def config_of(servers: dict[str, Any], **extensions: Any) -> AppConfig:
     return AppConfig.model_validate({"extensions": made, "sandbox": {"tool_image": {"enabled": False}}})
 
 
+@pytest.fixture(autouse=True)
+def servers_start_warm(warm_programs: None) -> None:
+    """Many of these tests start a server."""
+
+
 class World:
     """The servers of a configuration that tests change."""
 

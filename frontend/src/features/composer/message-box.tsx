@@ -15,6 +15,7 @@ import { ModelPicker } from "./pickers/model-picker";
 import { Hint, Notices } from "./notices";
 import { SendButtons } from "./send-buttons";
 import { useMessage } from "./use-message";
+import { useWatched } from "./use-watched";
 import { useSlash } from "./slash/use-slash";
 
 const AgentPicker = afterPage(() => import("./pickers/agent-picker"));
@@ -37,6 +38,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
   const { session, choice, attachments, field } = message;
   const [open, setOpen] = useState<"model" | "mode" | null>(null);
   const [stopping, setStopping] = useState(false);
+  const watched = useWatched(session);
   const files = useRef<HTMLInputElement>(null);
   const folder = useRef<HTMLInputElement>(null);
   useEffect(() => onAttach(() => files.current?.click()), []);
@@ -79,7 +81,7 @@ export function MessageBox({ conversation, isNew, welcome }: MessageBoxProps) {
     <div>
       <Suspense>
         {!welcome && message.empty && (
-          <Suggestions modelName={choice.settings.modelName} onPick={message.say} />
+          <Suggestions watched={watched} modelName={choice.settings.modelName} onPick={message.say} />
         )}
         <QueueList />
       </Suspense>

@@ -18,19 +18,19 @@ const TURNS = 3;
  * that opening old chats costs nothing.
  */
 export default function Suggestions({
+  watched,
   modelName,
   onPick,
 }: {
+  watched: string | null;
   modelName: string | null;
   onPick: (text: string) => void;
 }) {
   const t = useT("composer");
   const { threadId, turns, running, interrupts, queued } = useSession();
   const visible = useVisible();
-  const [seen, setSeen] = useState<string | null>(null);
   const [hidden, setHidden] = useState<string | null>(null);
   const last = turns.at(-1);
-  if (running && last && seen !== last.id) setSeen(last.id);
 
   const answer = last?.state === "done" && !last.clarification ? last.answer : null;
   const wanted =
@@ -40,7 +40,7 @@ export default function Suggestions({
     !interrupts.length &&
     !queued.length &&
     visible &&
-    seen === last?.id;
+    watched === last?.id;
   const { data } = useQuery({
     queryKey: keys.suggestions(threadId ?? "", answer?.id ?? ""),
     queryFn: ({ signal }) => ask(threadId!, turns, modelName, signal),

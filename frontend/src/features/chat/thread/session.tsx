@@ -160,14 +160,13 @@ function useThread(threadId: string | null): Session {
     models.data?.models.find((one) => one.name === runs.data[0]?.model_name) ??
     models.data?.models.find((one) => one.is_default);
 
+  /** As they are now: those on the page may be from before the answer that has just ended. */
+  const newestRecords = () =>
+    queries.fetchQuery({ queryKey: keys.turns(live.id), queryFn: () => api.turns(live.id), staleTime: 0 });
   const again = async (turnId: string, text: string | null, settings: RunSettings) => {
     const turn = turns.find((one) => one.id === turnId);
-    const fresh = await queries.fetchQuery({
-      queryKey: keys.turns(live.id),
-      queryFn: () => api.turns(live.id),
-      staleTime: 0,
-    });
-    const checkpointId = fresh.find((record) => record.message_id === turnId)?.checkpoint_id ?? undefined;
+    const checkpointId =
+      (await newestRecords()).find((record) => record.message_id === turnId)?.checkpoint_id ?? undefined;
     if (!turn?.question) return;
     if (!checkpointId) throw new ApiError(t("wayGone"), 404, "no_such_checkpoint");
     const message = { text: text ?? turn.question.text, files: turn.question.files };
@@ -239,7 +238,7 @@ function useThread(threadId: string | null): Session {
     regenerate: (turnId, settings) => again(turnId, null, settings),
     retryTurn: (turnId, settings) => again(turnId, null, settings),
     async showBranch(turnId, index) {
-      const end = waysFrom(records.data, turnId)[index]?.end_checkpoint_id;
+      const end = waysFrom(await newestRecords(), turnId)[index]?.end_checkpoint_id;
       if (!end) throw new ApiError(t("wayGone"), 404, "no_such_checkpoint");
       await live.goTo(end);
     },

@@ -185,6 +185,7 @@ test("notices leave the head of the page free, and a failure that was read has n
   await chat.fresh();
   await expect(row.getByRole("img", { name: "Failed" })).toHaveCount(0);
   await row.click();
+  await expect(chat.field).toBeFocused(); // the conversation is there and takes the focus no more
   await row.focus();
   await page.keyboard.press("Delete");
   await page.getByRole("button", { name: "Undo" }).waitFor();

@@ -21,6 +21,7 @@ export default function AskAbout() {
   const ask = () => {
     quoteInComposer(passage.text, placeOf(t, passage.place));
     window.getSelection()?.removeAllRanges();
+    setPassage(null); // at once, or a press that follows would quote it again
     if (!wide && passage.place.kind === "file") panel.set(null);
   };
   const { rect } = passage;

@@ -210,6 +210,7 @@ def test_a_listing_of_nothing_is_an_error_not_empty(tree: Tree) -> None:
     assert tree.files.list(WORKSPACE) == ([], False)
 
 
+@pytest.mark.nightly
 def test_fifty_thousand_entries_are_cut_at_the_cap(tree: Tree) -> None:
     for number in range(50_000):
         (tree.workspace / f"{number:05}").touch()

@@ -112,7 +112,8 @@ class AgentProvider:
 
     async def check(self, options: RunOptions) -> None:
         """Make an agent with these options, unless there is one already. Raises as :meth:`agent`."""
-        if not any(key[:2] == (self.harness.config.id, options) for key in self._kept().agents):
+        harness = await self.fresh()
+        if not any(key[:2] == (harness.config.id, options) for key in self._kept().agents):
             await self.agent(options)
 
     async def reader(self) -> Agent:

@@ -92,14 +92,12 @@ class RunService:
             ConflictError: the thread has an active run and the strategy is ``reject``.
             ForbiddenError: the person is suspended.
         """
+        await self.capabilities.admit(AskedRun(principal, request.webhook))
         check_unicode(request)
         check_ids(request, thread_id)
         if run_id is not None and (known := await self.runs.find(run_id)) is not None:
             return owned_run(known, principal, run_id, thread_id)
-        (request, agent), _ = await asyncio.gather(
-            self.resolve(principal, await _checked(request)),
-            self.capabilities.admit(AskedRun(principal, request.webhook)),
-        )
+        request, agent = await self.resolve(principal, await _checked(request))
         options = run_options(request.configurable(), agent)
         if options.model_name is not None:
             find_model(await self.config(), options.model_name)

@@ -43,7 +43,7 @@ async def test_a_message_that_was_handed_over_is_not_handed_over_again(
 ) -> None:
     house: House = await open_house()
     await house.bind()
-    endpoint.script(Delay(0.4, LOOK), slow("Both heard"))
+    endpoint.script(Delay(2, LOOK), slow("Both heard"))
     await house.say("first")
     await house.shows("Working")
     reached = asyncio.Event()

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import HealthCheck, settings
 from tests.servers import PostgresServer, postgres_server
 from tests.support.authorities import read_once
+from tests.support.shared import shared_directory
 from tests.support.warm_python import for_asyncio
+
+from deerflow.sandbox.isolation import namespaces
+from deerflow.sandbox.isolation.plan import ensure_etc_tree
 
 if TYPE_CHECKING:
     from deerflow.storage.database import Database
@@ -47,6 +52,10 @@ ABOVE_DATABASES = ("test_protocol_stream.py", "test_states.py", "test_transcript
 
 UNSTABLE = 2
 """How many tests may fail once and pass when they are run again, where ``CI`` is set."""
+
+
+settings.register_profile("untimed", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
+settings.load_profile("untimed")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -90,6 +99,15 @@ def pytest_collection() -> Generator[None, Any, Any]:
 @pytest.fixture(autouse=True, scope="session")
 def certificates_read_once() -> Iterator[None]:
     with read_once():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def etc_copied_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Sandboxes of all tests see the same copy of /etc: 800 files, of which each test's data directory would make its own."""
+    directory = shared_directory(tmp_path_factory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(namespaces, "ensure_etc_tree", lambda _, extra=(): ensure_etc_tree(directory, extra))
         yield
 
 

@@ -143,7 +143,6 @@ def exercise(
     @settings(
         max_examples=EXAMPLES,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

@@ -36,7 +36,7 @@ PING = bytes.fromhex("0800100018f681801020002a0c0a0474797065120470696e67")
 
 
 @given(FRAMES)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_frame_comes_back_as_it_was(frame: FeishuFrame):
     assert FeishuFrame.load(frame.dump()) == frame
 
@@ -56,7 +56,7 @@ def test_unknown_fields_are_passed_over():
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_a_frame_or_a_value_error(data: bytes):
     try:
         assert isinstance(FeishuFrame.load(data), FeishuFrame)

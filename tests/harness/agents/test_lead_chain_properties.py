@@ -87,7 +87,7 @@ def _steps(draw: st.DrawFn) -> list[AnyMessage]:
 
 
 finished = st.lists(_steps(), max_size=5).map(lambda steps: [message for step in steps for message in step])
-relaxed = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+relaxed = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @relaxed

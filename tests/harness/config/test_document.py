@@ -118,7 +118,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(keys, trees, max_size=5), st.dictionaries(st.just("A"), st.text(max_size=3)))
 def test_any_document_loads_or_is_refused_with_a_config_error(
     tmp_path_factory: pytest.TempPathFactory, tree: dict, environ: dict
@@ -135,7 +135,7 @@ def test_any_document_loads_or_is_refused_with_a_config_error(
         assert config.id == load_config(file, environ=environ, cwd=file.parent, probe=lambda *_: ()).id
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
 @example("a: 0b")
 @example("a: 1:99999999999999999999:1")

@@ -41,7 +41,7 @@ STEPS = st.one_of(
 CHECKS = st.lists(st.one_of(LABELS, st.just("*")), max_size=2).map(tuple)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     steps=st.lists(STEPS, max_size=12),
     prefix=CHECKS,

@@ -152,7 +152,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(MESSAGES)
 def test_any_history_compiles_to_exactly_one_result_per_call(messages: list[Any]) -> None:
     middleware = DanglingToolCallMiddleware()
@@ -166,7 +166,7 @@ def test_any_history_compiles_to_exactly_one_result_per_call(messages: list[Any]
     assert len(kept) == sum(m.type == "human" for m in messages)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(MESSAGES, st.lists(st.one_of(st.builds(HumanMessage, st.just("h")), st.just(AIMessage("y"))), max_size=4))
 def test_what_comes_later_does_not_change_what_was_sent_before(messages: list[Any], more: list[Any]) -> None:
     """D2: as long as no late result comes, the former request is a prefix of the next."""

@@ -45,7 +45,7 @@ def build(root: Path, plan: list[tuple[str, str, tuple[str, str]]]) -> None:
                 place.symlink_to(where if kind == "link" else f"/{where}" if len(where) % 2 else f"{root}/{where}")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(plan=farm, path=question, data=st.binary(max_size=3), append=st.booleans())
 def test_no_farm_of_links_leads_outside(
     plan: list[tuple[str, str, tuple[str, str]]], path: str, data: bytes, append: bool
@@ -75,7 +75,7 @@ def test_no_farm_of_links_leads_outside(
         shutil.rmtree(root)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(plan=farm, path=question)
 def test_paths_mean_what_the_kernel_says_they_mean(plan: list[tuple[str, str, tuple[str, str]]], path: str) -> None:
     """The same tree under a real root: RESOLVE_IN_ROOT of openat2 is the authority."""

@@ -74,7 +74,7 @@ async def test_no_query_is_an_error(database: Database) -> None:
         await MessageSearch(database).search(ALICE, query)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.text(max_size=60))
 async def test_everything_can_be_said_and_looked_for(database: Database, said: str) -> None:
     await _say(database, HumanMessage(said, id="m1"))

@@ -47,7 +47,7 @@ def test_what_is_due_every_half_hour_stays_so_when_clocks_change() -> None:
         assert {(later - earlier).total_seconds() for earlier, later in pairwise(moments[1:])} == {1800}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     schedule=st.sampled_from(
         ["30 2 * * *", "*/15 * * * *", "0 */3 * * *", "0 0 1 * *", "15 1,2,3 * * *", "0 9 * * MON-FRI"]

@@ -247,7 +247,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
     try:
         building.mkdir()
         for root in roots:
-            _copy(root, source, building)
+            _copy_root(root, building / root.relative_to(source), building)
         for name, content in SYNTHETIC.items():
             target = building / name
             target.unlink(missing_ok=True)
@@ -267,7 +267,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
 def _roots(source: Path, extra: Sequence[str]) -> Iterator[Path]:
     for pattern in PATTERNS:
         yield from sorted(source.glob(pattern))
-    for name in extra:
+    for name in sorted(extra):  # a directory before what it holds
         path = Path(os.path.normpath(name))
         if not path.is_relative_to(source) or path == source:
             raise ValueError(f"sandbox.etc_extra: {name!r} is not a path below {source}.")
@@ -283,37 +283,43 @@ def _fingerprint(roots: Iterable[Path]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _copy(path: Path, source: Path, target_root: Path) -> None:
-    """Copy ``path`` to the same place below ``target_root``; what not everybody may read is left out."""
-    target = target_root / path.relative_to(source)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for parent in target.parents:
-        if parent == target_root:
-            break
-        parent.chmod(0o755)
-    if path.is_symlink() and _visible(path, source):
-        target.unlink(missing_ok=True)
-        target.symlink_to(path.readlink())
+def _copy_root(path: Path, target: Path, tree: Path) -> None:
+    if os.path.lexists(target):  # copied with the directory that holds it
+        return
+    above = [parent for parent in target.parents if parent.is_relative_to(tree) and not parent.exists()]
+    for parent in reversed(above):
+        _make_directory(parent)
+    _copy(path, target)
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Copy ``path`` to ``target``; what not everybody may read is left out."""
+    link = path.readlink() if path.is_symlink() else None
+    if link and _visible(path.parent, link):
+        target.symlink_to(link)
         return
     try:
         status = path.stat()
     except OSError:
         return
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o005 == 0o005 and not path.is_symlink():
-        target.mkdir(exist_ok=True)
-        target.chmod(0o755)
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o005 == 0o005 and not link:
+        _make_directory(target)
         for child in sorted(path.iterdir()):
-            _copy(child, source, target_root)
+            _copy(child, target / child.name)
     elif stat.S_ISREG(status.st_mode) and status.st_mode & 0o004 and status.st_size <= LARGEST_FILE:
-        target.unlink(missing_ok=True)
         shutil.copyfile(path, target)
         target.chmod(0o644)
 
 
-def _visible(link: Path, source: Path) -> bool:
-    """Whether the link leads to something that exists inside too: below /usr, or the same directory of /etc."""
-    destination = link.parent / link.readlink()
-    return Path(os.path.normpath(destination)).parent == link.parent or destination.resolve().is_relative_to("/usr")
+def _make_directory(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o755)  # whatever the umask
+
+
+def _visible(directory: Path, link: Path) -> bool:
+    """Whether a link of ``directory`` leads to what exists inside too: below /usr, or the same directory of /etc."""
+    destination = os.path.normpath(directory / link)
+    return os.path.dirname(destination) == str(directory) or os.path.realpath(directory / link).startswith("/usr/")  # noqa: PTH120 - of 700
 
 
 # as root: a host uid of its own for every thread, and its directories handed over to it ----------------------------------

@@ -126,17 +126,18 @@ test-page: node-modules
 e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
 	@cd frontend && ../$(NODE) npx playwright test
 
-nightly: install-dev page standalone ## Run what is slow and rarely breaks: coverage, all launchers and users, kill series, chat interfaces of others, the page behind nginx; needs LibreOffice
+nightly: install-dev page standalone ## Run what is slow and rarely breaks: coverage, all launchers and users, kill series, chat interfaces of others, the page behind nginx, its frame times; needs LibreOffice
 	@$(PYTEST) -m "not docker" --cov --cov-report= # of all tests: it doubles what they cost
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60
 	@$(BIN)/python -m tests.e2e.turmoil --kills 100
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.nightly.config.ts
+	@$(MAKE) budget
 
 screenshots: install-dev page ## Photograph each page and state into frontend/screenshots
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.screenshots.config.ts
 
-budget: install-dev page ## Measure the page: sizes and frame times against their budgets
+budget: install-dev page ## Measure the page: times, frames and DOM nodes against their budgets
 	@cd frontend && ../$(NODE) npx playwright test --config playwright.budget.config.ts
 
 types-page: install-dev node-modules ## Write the API's types for the page anew

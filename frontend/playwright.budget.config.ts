@@ -1,7 +1,7 @@
 import { defineConfig } from "@playwright/test";
 import tests from "./playwright.config";
 
-/** `make budget`: sizes and frame times against their limits. */
+/** `make budget`: times, frames and DOM nodes against their limits. */
 export default defineConfig({
   ...tests,
   testMatch: "budget.ts",

@@ -1,26 +1,10 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { gzipSync } from "node:zlib";
 import type { Page } from "@playwright/test";
 import { askWithSubagents, longThread } from "./chat";
 import { expect, test } from "./fixtures";
 
-const OUT = resolve(import.meta.dirname, "../out");
-const KB = 1024;
-/** Sizes and counts must be within their budgets; times, of which the median of three counts, within half as much again. */
+/** Counts must be within their budgets; times, of which the median of three counts, within half as much again. */
 const TRIES = 3;
 const SLACK = { ms: 1.5 } as Record<string, number>;
-
-const sizeOf = (file: string) => gzipSync(readFileSync(join(OUT, file)), { level: 9 }).length / KB;
-
-/** Scripts that a page loads before it can be used. */
-function firstLoad(page: string): number {
-  const html = readFileSync(join(OUT, page), "utf8");
-  const scripts = [...html.matchAll(/<script[^>]*\ssrc="([^"]+)"[^>]*>/g)].filter(
-    ([tag]) => !/\snomodule\b/i.test(tag),
-  );
-  return [...new Set(scripts.map(([, src]) => src!))].reduce((sum, src) => sum + sizeOf(src), 0);
-}
 
 const median = (values: number[]) =>
   values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!;
@@ -31,17 +15,6 @@ function within(name: string, value: number, budget: number, unit: string) {
   );
   expect.soft(value, name).toBeLessThanOrEqual(budget * (SLACK[unit] ?? 1));
 }
-
-test("first loads and chunks are small", () => {
-  within("/chats: first load, gzip", firstLoad("chats.html"), 340, "kB");
-  for (const page of ["login", "setup", "settings", "404"])
-    within(`/${page}: first load, gzip`, firstLoad(`${page}.html`), 220, "kB");
-  const chunks = readdirSync(join(OUT, "_next/static"), { recursive: true }).filter((name) =>
-    String(name).endsWith(".js"),
-  );
-  const largest = Math.max(...chunks.map((name) => sizeOf(join("_next/static", String(name)))));
-  within("largest chunk, gzip", largest, 250, "kB");
-});
 
 test("the page is there soon", async ({ page, gateway }) => {
   const times: number[] = [];

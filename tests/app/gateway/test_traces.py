@@ -106,7 +106,9 @@ def test_log_lines_of_a_run_name_its_trace(serve: Serve, scripted: ScriptedOpenA
     assert [line for line in gateway.output.splitlines() if line and "trace_id=" not in line]
 
 
-@pytest.mark.parametrize("way", ["down", "hangs", "refuses"])
+@pytest.mark.parametrize(
+    "way", ["down", *(pytest.param(way, marks=pytest.mark.nightly) for way in ("hangs", "refuses"))]
+)
 def test_a_collector_that_does_not_work_costs_one_warning(
     serve: Serve, scripted: ScriptedOpenAI, collector: Collector, way: str
 ):

@@ -63,7 +63,7 @@ class RemoteServiceProvider(OpenSandboxProvider):
 
 PROVIDERS = [
     BwrapSandboxProvider,
-    UsernsSandboxProvider,
+    pytest.param(UsernsSandboxProvider, marks=pytest.mark.nightly),
     pytest.param(MaskedProcProvider, marks=pytest.mark.nightly),
     pytest.param(LandlockSandboxProvider, marks=pytest.mark.nightly),
     pytest.param(EngineProvider, marks=pytest.mark.docker),

@@ -286,9 +286,9 @@ def _fingerprint(roots: Iterable[Path]) -> str:
 def _copy_root(path: Path, target: Path, tree: Path) -> None:
     if os.path.lexists(target):  # copied with the directory that holds it
         return
-    above = [parent for parent in target.parents if parent.is_relative_to(tree) and not parent.exists()]
-    for parent in reversed(above):
-        _make_directory(parent)
+    for parent in reversed(target.parents):
+        if parent.is_relative_to(tree) and not parent.exists():
+            _make_directory(parent)
     _copy(path, target)
 
 
@@ -304,7 +304,7 @@ def _copy(path: Path, target: Path) -> None:
         return
     if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o005 == 0o005 and not link:
         _make_directory(target)
-        for child in sorted(path.iterdir()):
+        for child in path.iterdir():
             _copy(child, target / child.name)
     elif stat.S_ISREG(status.st_mode) and status.st_mode & 0o004 and status.st_size <= LARGEST_FILE:
         shutil.copyfile(path, target)

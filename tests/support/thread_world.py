@@ -40,6 +40,7 @@ class ThreadWorld:
         self.event_log = EventLog(database)
         self.stopped: list[str] = []
         self.destroyed: list[str] = []
+        self.changed: list[tuple[str, str]] = []
         lock = FileThreadLock(lambda user, thread: self.paths.ensure_thread_dirs(thread, user))
         self.lock = lock
         self.threads = ThreadService(
@@ -51,6 +52,7 @@ class ThreadWorld:
             graph=self._get_graph,
             stop_run=self._stop_run,
             destroy_sandbox=self._destroy,
+            changed=lambda *thread: self.changed.append(thread),
         )
 
     async def aclose(self) -> None:

@@ -179,6 +179,7 @@ class Runtime(RunObserver):
             graph=self.agent_provider.reader,
             stop_run=self._stop_run,
             destroy_sandbox=self._destroy_sandbox,
+            changed=self._thread_changed,
         )
         self.store = StoreService(self.database)
         self.site = SiteService(self.database, config_source.acurrent)
@@ -382,7 +383,7 @@ class Runtime(RunObserver):
             )
         notice = {"type": "runs", "thread_id": run.thread_id, "run_id": run.run_id, "status": run.status.value}
         self.hub.publish(run.user_id, notice)
-        self.hub.publish(run.user_id, {"type": "threads", "thread_id": run.thread_id})
+        self._thread_changed(run.user_id, run.thread_id)
 
     def _wake_jobs(self) -> None:
         """Let jobs that are due begin: here, or in the processes that execute what this one only takes in."""
@@ -418,7 +419,10 @@ class Runtime(RunObserver):
     async def _title_changed(self, principal: Principal, thread_id: str, title: str) -> None:
         with suppress(NotFoundError):
             await self.threads.states.retitle(await self.threads.repository.get(principal, thread_id), title)
-        self.hub.publish(principal.user_id, {"type": "threads", "thread_id": thread_id})
+        self._thread_changed(principal.user_id, thread_id)
+
+    def _thread_changed(self, user_id: str, thread_id: str) -> None:
+        self.hub.publish(user_id, {"type": "threads", "thread_id": thread_id})
 
     async def _described(self, principal: Principal, run_id: str) -> Mapping[str, Any]:
         run = await self.runs.get(principal, run_id)

@@ -136,6 +136,26 @@ async def test_nothing_is_left_of_a_deleted_thread(world: ThreadWorld) -> None:
         await world.threads.delete(ALICE, "t1")
 
 
+async def test_the_owners_windows_learn_what_becomes_of_a_thread(world: ThreadWorld) -> None:
+    def news() -> list[tuple[str, str]]:
+        heard, world.changed = world.changed, []
+        return heard
+
+    await world.thread("t1", "a picnic")
+    assert news() == [(ALICE.user_id, "t1")]
+    await world.threads.update(ALICE, "t1", metadata={"archived": True})
+    assert news() == [(ALICE.user_id, "t1")]
+    await world.threads.dismiss(ALICE, "t1")
+    assert news() == [(ALICE.user_id, "t1")]
+    copied = (await world.threads.copy(ALICE, "t1"))["thread_id"]
+    assert (ALICE.user_id, copied) in news()
+    await world.threads.delete(ALICE, "t1")
+    assert news() == [(ALICE.user_id, "t1")]
+    with pytest.raises(NotFoundError):
+        await world.threads.delete(ALICE, "t1")
+    assert news() == []
+
+
 async def test_deleting_stops_what_runs_and_what_waits(world: ThreadWorld) -> None:
     await world.thread("t1")
     await world.add_run("t1", "first", status="running")

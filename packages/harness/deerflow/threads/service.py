@@ -84,6 +84,8 @@ class ThreadService:
     """Ends a run of the principal, and returns when it has ended. May raise ConflictError or NotFoundError: it had."""
     destroy_sandbox: Callable[[str], Awaitable[None]]
     """Ends the sandbox with this id, if there is one."""
+    changed: Callable[[str, str], None]
+    """Called with its owner and id when a thread was made, changed or deleted."""
 
     def __post_init__(self) -> None:
         self._runs = RunStore(self.database)
@@ -117,6 +119,7 @@ class ThreadService:
             expires_at=None if ttl is None else utc_now() + ttl,
             if_exists=if_exists,
         )
+        self.changed(principal.user_id, made.thread_id)
         if supersteps:
             try:
                 await self.states.replay(principal, made.thread_id, supersteps)
@@ -182,7 +185,14 @@ class ThreadService:
     ) -> ThreadView:
         """Merge ``metadata`` into the thread's. Raises NotFoundError."""
         expires_at = None if ttl is None else utc_now() + ttl
-        return thread_view(await self.repository.update(principal, thread_id, metadata=metadata, expires_at=expires_at))
+        updated = await self.repository.update(principal, thread_id, metadata=metadata, expires_at=expires_at)
+        self.changed(updated.user_id, thread_id)
+        return thread_view(updated)
+
+    async def dismiss(self, principal: Principal, thread_id: str) -> None:
+        """As the repository's."""
+        await self.repository.dismiss(principal, thread_id)
+        self.changed(principal.user_id, thread_id)
 
     async def delete(self, principal: Principal, thread_id: str) -> None:
         """Delete the thread: its run is stopped; checkpoints, events, runs, feedback, files and sandbox go with it.
@@ -198,6 +208,7 @@ class ThreadService:
         for _ in range(5):
             await self._stop_runs(principal, thread_id)
             if await self.database.write(begin_deletion, principal.user_id, thread_id):
+                self.changed(principal.user_id, thread_id)
                 await self._remove(thread_id, principal.user_id)
                 return
         raise ConflictError(f"Thread {thread_id} cannot be deleted: new runs start all the time.", code="thread_busy")
@@ -237,7 +248,7 @@ class ThreadService:
                 title=source.title,
                 if_exists="raise",
             )
-            target = made.thread_id
+            self.changed(user, target := made.thread_id)
             paths = self.paths
             try:
                 await asyncio.to_thread(copy_tree, paths.user_data(thread_id, user), paths.user_data(target, user))

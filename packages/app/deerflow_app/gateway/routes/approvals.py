@@ -68,7 +68,7 @@ async def waiting_for(thread_id: ThreadId, principal: CurrentPrincipal, runtime:
 @router.delete("/api/threads/{thread_id}/waiting", status_code=204, summary="Decide later")
 async def dismiss(thread_id: ThreadId, principal: CurrentPrincipal, runtime: CurrentRuntime) -> None:
     """Takes the thread from those that wait, until it asks again. What it waits for stays open."""
-    await runtime.threads.repository.dismiss(principal, thread_id)
+    await runtime.threads.dismiss(principal, thread_id)
 
 
 @router.get(

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem, SandboxError, SandboxRuntimeError
@@ -207,12 +208,18 @@ class _Sources:
         return option, path, target
 
     def in_memory(self, content: bytes) -> int:
-        self.descriptors.append(memory_file(content))
+        self.descriptors.append(os.open(f"/proc/self/fd/{_kept(content)}", os.O_RDONLY | os.O_CLOEXEC))
         return self.descriptors[-1]
 
     def close(self) -> None:
         for descriptor in self.descriptors:
             os.close(descriptor)
+
+
+@cache
+def _kept(content: bytes) -> int:
+    """A file in memory, written once a process: the supervisor has 60 kB."""
+    return memory_file(content)
 
 
 @dataclass(frozen=True, slots=True)

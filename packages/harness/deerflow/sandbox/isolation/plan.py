@@ -245,7 +245,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
     directory.mkdir(0o711, parents=True, exist_ok=True)
     building = directory / f".etc-{secrets.token_hex(8)}"
     try:
-        building.mkdir()
+        _make_directory(building)
         for root in roots:
             _copy_root(root, building / root.relative_to(source), building)
         for name, content in SYNTHETIC.items():
@@ -253,7 +253,6 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
             target.unlink(missing_ok=True)
             target.write_text(content)
             target.chmod(0o644)
-        building.chmod(0o755)
         try:
             building.rename(tree)
         except OSError:
@@ -318,8 +317,8 @@ def _make_directory(path: Path) -> None:
 
 def _visible(directory: Path, link: Path) -> bool:
     """Whether a link of ``directory`` leads to what exists inside too: below /usr, or the same directory of /etc."""
-    destination = os.path.normpath(directory / link)
-    return os.path.dirname(destination) == str(directory) or os.path.realpath(directory / link).startswith("/usr/")  # noqa: PTH120 - of 700
+    destination = directory / link
+    return Path(os.path.normpath(destination)).parent == directory or destination.resolve().is_relative_to("/usr")
 
 
 # as root: a host uid of its own for every thread, and its directories handed over to it ----------------------------------
@@ -341,6 +340,7 @@ def thread_uid(database: Path, owner: str, first: int = FIRST_UID) -> int:
     database.chmod(0o600)  # one of an earlier version
     connecting = contextlib.closing(sqlite3.connect(database, timeout=30, isolation_level=None))
     with connecting as connection, connection:  # the second commits, or rolls back
+        connection.execute("PRAGMA page_size = 512")  # pages are written whole, for a short row a thread
         connection.execute(
             "CREATE TABLE IF NOT EXISTS identities (owner TEXT PRIMARY KEY, uid INTEGER UNIQUE NOT NULL)"
         )

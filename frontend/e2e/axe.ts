@@ -11,6 +11,7 @@ interface Axe {
 /** Ids of broken rules (of all, or of `only` some) with the first place of each. The handle between two panels belongs to no
  * landmark, rightly. */
 export async function violations(page: Page, only?: string[]): Promise<string[]> {
+  await settled(page);
   await page.evaluate(AXE);
   return page.evaluate(async (runOnly) => {
     const { axe } = window as unknown as { axe: Axe };
@@ -18,6 +19,19 @@ export async function violations(page: Page, only?: string[]): Promise<string[]>
     return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
   }, only);
 }
+
+/** Nothing fades or moves any more: what does has less contrast. What spins for ever is not waited for. */
+const settled = (page: Page) =>
+  page.evaluate(async () => {
+    const ends = (one: Animation) =>
+      one.playState === "running" && Number.isFinite(one.effect?.getComputedTiming().endTime);
+    await Promise.allSettled(
+      document
+        .getAnimations()
+        .filter(ends)
+        .map((one) => one.finished),
+    );
+  });
 
 /** A page of this size and language; `check` looks at its state in light and dark. */
 export async function looker(browser: Browser, mobile: boolean, locale = "en-US") {
@@ -31,11 +45,10 @@ export async function looker(browser: Browser, mobile: boolean, locale = "en-US"
   });
   const page = await context.newPage();
   const check = async (where: string) => {
-    await page.waitForTimeout(600); // colours fade
+    await page.waitForTimeout(600); // what comes late
     expect.soft(await violations(page), where).toEqual([]);
     await page.emulateMedia({ colorScheme: "dark" });
     await expect(page.locator("html")).toHaveClass(/\bdark\b/);
-    await page.waitForTimeout(600);
     expect.soft(await violations(page, ["color-contrast"]), `${where}, dark`).toEqual([]);
     await page.emulateMedia({ colorScheme: "light" });
   };

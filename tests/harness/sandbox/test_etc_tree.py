@@ -95,6 +95,16 @@ def test_extra_files_are_added(etc: Path, tmp_path: Path) -> None:
     assert (tree / "extra.conf").read_text() == "extra"
 
 
+def test_extra_directories_are_whole_whichever_is_named_first(etc: Path, tmp_path: Path) -> None:
+    (etc / "own/below").mkdir(parents=True)
+    for name in ("own/a.conf", "own/below/b.conf"):
+        (etc / name).write_text("extra")
+        (etc / name).chmod(0o644)
+    extra = [str(etc / "own/below"), f"{etc}/x/../own"]
+    tree = ensure_etc_tree(tmp_path / "state", extra, source=etc)
+    assert {"own/a.conf", "own/below/b.conf"} <= files(tree)
+
+
 @pytest.mark.parametrize("name", ["/root/.ssh", "../passwd", "/etc2/x", ""])
 def test_extra_files_outside_of_etc_are_refused(etc: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="etc_extra"):

@@ -190,7 +190,7 @@ class ThreadService:
         return thread_view(updated)
 
     async def dismiss(self, principal: Principal, thread_id: str) -> None:
-        """As the repository's."""
+        """Take the thread from those that wait, until it asks again. Raises NotFoundError."""
         await self.repository.dismiss(principal, thread_id)
         self.changed(principal.user_id, thread_id)
 

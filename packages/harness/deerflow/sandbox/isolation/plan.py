@@ -247,7 +247,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
     try:
         _make_directory(building)
         for root in roots:
-            _copy_root(root, building / root.relative_to(source), building)
+            _copy_root(root, building / root.relative_to(source))
         for name, content in SYNTHETIC.items():
             target = building / name
             target.unlink(missing_ok=True)
@@ -266,7 +266,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
 def _roots(source: Path, extra: Sequence[str]) -> Iterator[Path]:
     for pattern in PATTERNS:
         yield from sorted(source.glob(pattern))
-    for name in sorted(extra):  # a directory before what it holds
+    for name in sorted(extra, key=os.path.normpath):  # a directory before what it holds
         path = Path(os.path.normpath(name))
         if not path.is_relative_to(source) or path == source:
             raise ValueError(f"sandbox.etc_extra: {name!r} is not a path below {source}.")
@@ -282,11 +282,11 @@ def _fingerprint(roots: Iterable[Path]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _copy_root(path: Path, target: Path, tree: Path) -> None:
+def _copy_root(path: Path, target: Path) -> None:
     if os.path.lexists(target):  # copied with the directory that holds it
         return
     for parent in reversed(target.parents):
-        if parent.is_relative_to(tree) and not parent.exists():
+        if not parent.exists():
             _make_directory(parent)
     _copy(path, target)
 

@@ -6,5 +6,5 @@ export default defineConfig({
   ...tests,
   testMatch: "budget.ts",
   timeout: 180_000,
-  use: { ...tests.use, trace: "off" },
+  use: { ...tests.use, trace: "off", contextOptions: { reducedMotion: "no-preference" } },
 });

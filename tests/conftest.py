@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
+from pytest_rerunfailures import StatusDB
 from tests.servers import PostgresServer, postgres_server
 from tests.support.authorities import read_once
 from tests.support.shared import shared_directory
@@ -57,6 +58,14 @@ UNSTABLE = 2
 
 settings.register_profile("untimed", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
 settings.load_profile("untimed")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each worker count the failures of its tests itself: asking the controller takes 42 ms a test, since the socket of the plugin waits
+    for acknowledgements. Crashes of workers are not run again then, and fail."""
+    if hasattr(config, "workerinput") and hasattr(config, "failures_db"):
+        vars(config)["failures_db"] = StatusDB()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

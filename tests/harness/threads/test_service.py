@@ -147,6 +147,8 @@ async def test_the_owners_windows_learn_what_becomes_of_a_thread(world: ThreadWo
     assert news() == [(ALICE.user_id, "t1")]
     await world.threads.dismiss(ALICE, "t1")
     assert news() == [(ALICE.user_id, "t1")]
+    await world.threads.states.update(ALICE, "t1", {"title": "Picnic"})
+    assert news() == [(ALICE.user_id, "t1")]
     copied = (await world.threads.copy(ALICE, "t1"))["thread_id"]
     assert (ALICE.user_id, copied) in news()
     await world.threads.delete(ALICE, "t1")

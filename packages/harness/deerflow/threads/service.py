@@ -90,7 +90,7 @@ class ThreadService:
     def __post_init__(self) -> None:
         self._runs = RunStore(self.database)
         self.repository = ThreadRepository(self.database)
-        self.states = ThreadStates(self.database, self.repository, self.graph, self.lock)
+        self.states = ThreadStates(self.database, self.repository, self.graph, self.lock, self.changed)
         self.transcript = TranscriptView(self.database, self.repository, self.states, self.event_log)
         self.messages = MessageSearch(self.database)
 

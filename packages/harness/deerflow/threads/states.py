@@ -43,12 +43,14 @@ class ThreadStates:
     """Args:
     graph: see :data:`Graph`.
     lock: so that nothing executes on a thread while its state is changed.
+    changed: called with its owner and id when a thread was changed.
     """
 
     database: Database
     threads: ThreadRepository
     graph: Graph
     lock: ThreadLock
+    changed: Callable[[str, str], None]
 
     async def get(
         self,
@@ -169,6 +171,7 @@ class ThreadStates:
         title = shortened(values["title"]) if values and isinstance(values.get("title"), str) else None
         if title:
             await self.threads.set_title(principal, thread_id, title)
+            self.changed(thread.user_id, thread_id)
             if set(values or ()) == {"title"} and as_node is None and checkpoint is None:
                 return await self.retitle(thread, title)
         async with self.alone(thread):

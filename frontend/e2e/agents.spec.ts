@@ -122,7 +122,7 @@ test("an agent is made in a conversation, and can be talked to at once", async (
   await remove(page, "poet");
 });
 
-test("an agent has a name in any script, and an id beside it", async ({ page, chat, gateway }) => {
+test("an agent has a name in any script, and an id beside it @nightly", async ({ page, chat, gateway }) => {
   await page.goto(`${gateway.url}/settings/agents`);
   await makeNew(page, "Fill in a form…", "研究员");
   await expect(page.getByRole("heading", { name: "研究员", exact: true })).toBeFocused();
@@ -155,7 +155,7 @@ test("USER.md is written for all agents, and what is too long is not sent", asyn
   await expect(text).toHaveValue("I am a nurse in Oslo.");
 });
 
-test("where the server has switched agents off, the page says so", async ({ page, model }) => {
+test("where the server has switched agents off, the page says so @nightly", async ({ page, model }) => {
   const closed = await new Gateway(model.url, ["--no-agents"]).start();
   await signIn(page.context(), closed.url);
   await page.goto(`${closed.url}/settings/agents`);

@@ -66,7 +66,7 @@ test("a channel is added, seen with its state and address, changed, switched off
   await expect(page.getByText("No channels yet")).toBeVisible();
 });
 
-test("a channel that does not get through says why", async ({ page, gateway }) => {
+test("a channel that does not get through says why @nightly", async ({ page, gateway }) => {
   await page.goto(gateway.url + BOTS);
   await add(page, "E-mail", {
     Address: "deer@example.org",
@@ -83,7 +83,7 @@ test("a channel that does not get through says why", async ({ page, gateway }) =
   await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).click();
 });
 
-test("WeChat is added by scanning a code, and by a new one when the first has expired", async ({
+test("WeChat is added by scanning a code, and by a new one when the first has expired @nightly", async ({
   page,
   gateway,
 }) => {

@@ -90,7 +90,9 @@ test("someone who has never seen it watches the demo, and has a real model and a
   }
 });
 
-test("from a new server to an answer of a real model, without a terminal", async ({ page }, info) => {
+test("from a new server to an answer of a real model, without a terminal @nightly", async ({
+  page,
+}, info) => {
   test.setTimeout(120_000);
   const { process, url } = await provider();
   const began = Date.now();
@@ -148,7 +150,7 @@ test("from a new server to an answer of a real model, without a terminal", async
   }
 });
 
-test("a server without a key keeps none, and members are told who connects models", async ({
+test("a server without a key keeps none, and members are told who connects models @nightly", async ({
   page,
   browser,
 }) => {

@@ -91,7 +91,7 @@ test("an entry leads to its chat, or is put off until it asks again", async ({ p
   await chat.sees("The command has ended.");
 });
 
-test("the settings have the badge, too", async ({ page, chat, gateway }) => {
+test("the settings have the badge, too @nightly", async ({ page, chat, gateway }) => {
   await chat.say("bash echo settings");
   await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
   const thread = page.url();
@@ -122,7 +122,7 @@ test("from the badge by keyboard alone, and the focus comes back", async ({ page
   await expect(inbox(page)).toBeHidden();
 });
 
-test("on a phone a decision takes two taps", async ({ browser, gateway, page, chat }) => {
+test("on a phone a decision takes two taps @nightly", async ({ browser, gateway, page, chat }) => {
   await chat.say("bash echo phone");
   await expect(chat.log.getByRole("alertdialog")).toHaveCount(1);
   const context = await browser.newContext({

@@ -45,7 +45,7 @@ test("closing gives the focus back to what opened", async ({ page, chat }) => {
   await expect(timeline).toBeFocused();
 });
 
-test("no control that goes away takes the focus with it", async ({ page, chat, gateway }) => {
+test("no control that goes away takes the focus with it @nightly", async ({ page, chat, gateway }) => {
   test.setTimeout(300_000);
   page.setDefaultTimeout(20_000);
   await chat.ask("hello");
@@ -142,7 +142,7 @@ async function settings(page: Page, url: string) {
   await call(page, url, "delete", "/api/agents/two");
 }
 
-test("the focus stays with what one does: versions, pins, documents, tokens, settings", async ({
+test("the focus stays with what one does: versions, pins, documents, tokens, settings @nightly", async ({
   page,
   chat,
   gateway,

@@ -174,7 +174,7 @@ test("servers are pasted as JSON, what is wrong is named, a broken one says why,
   await expect.poll(() => Object.keys(kept())).toEqual(["local", "shop"]);
 });
 
-test("each person connects a server of their own by OAuth, and leaves it again", async ({
+test("each person connects a server of their own by OAuth, and leaves it again @nightly", async ({
   page,
   browser,
 }) => {

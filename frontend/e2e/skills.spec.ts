@@ -213,7 +213,7 @@ test("skills are chosen from the / menu by keyboard alone, and taken out again",
   await expect(chat.field).toBeFocused();
 });
 
-test("on a phone skills fit, and one is installed, switched on and used", async ({
+test("on a phone skills fit, and one is installed, switched on and used @nightly", async ({
   browser,
   gateway,
   session,

@@ -50,7 +50,9 @@ test("a temporary chat is marked, and in no list", async ({ page, chat }) => {
   await expect(start).toHaveAttribute("aria-pressed", "false");
 });
 
-test("instructions, agents, skills, help and what is new are where people look", async ({ page }) => {
+test("instructions, agents, skills, help and what is new are where people look @nightly", async ({
+  page,
+}) => {
   const sidebar = page.getByRole("navigation", { name: "Chats" });
   for (const name of ["Agents", "Skills"]) {
     await sidebar.getByRole("link", { name, exact: true }).click();

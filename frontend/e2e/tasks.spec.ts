@@ -81,7 +81,7 @@ test("one is stopped, the others and the agent go on", async ({ page, chat }) =>
   await expect(card(page, "Look around")).toContainText("Done");
 });
 
-test("those in the background stand above the message field until their results have come", async ({
+test("those in the background stand above the message field until their results have come @nightly", async ({
   page,
   chat,
 }) => {
@@ -110,7 +110,7 @@ test("one that fails says why, and the agent goes on", async ({ page, chat }) =>
   await chat.sees("All 2 have reported.");
 });
 
-test("many stand in one list with their totals", async ({ page, chat }) => {
+test("many stand in one list with their totals @nightly", async ({ page, chat }) => {
   const parts = Array.from({ length: 8 }, (_, i) => `Part ${i + 1}: ${i === 4 ? "error 400" : "slow 4"}`);
   await chat.say(`delegate ${parts.join(" // ")}`);
   const tree = group(page).getByRole("button", { name: /sub-agents/ });

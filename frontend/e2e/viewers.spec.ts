@@ -62,7 +62,7 @@ test("documents show what stands around their text, and say what they do not kno
   await expect(panel.getByText("Déjà vu à l'été")).toBeVisible();
 });
 
-test("a diagram enlarges, and is saved as PNG and SVG", async ({ page, chat }) => {
+test("a diagram enlarges, and is saved as PNG and SVG @nightly", async ({ page, chat }) => {
   await chat.ask("markdown");
   const tools = chat.log.getByRole("button", { name: "Save diagram" }).last();
   await tools.scrollIntoViewIfNeeded();
@@ -97,7 +97,7 @@ test("a diagram enlarges, and is saved as PNG and SVG", async ({ page, chat }) =
   await expect(enlarge).toBeFocused();
 });
 
-test("a report that the sandbox cannot make says what to do, in the page's language", async ({
+test("a report that the sandbox cannot make says what to do, in the page's language @nightly", async ({
   page,
   chat,
 }) => {

@@ -112,7 +112,7 @@ const LOOKS: [string, BrowserContextOptions][] = [
   ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", isMobile: true, hasTouch: true }],
 ];
 for (const [look, options] of LOOKS) {
-  const tag = look === "dark" ? "@nightly" : [];
+  const tag = look === "light" ? [] : "@nightly";
   test(
     `everybody can use citations and pictures: ${look}`,
     { tag },

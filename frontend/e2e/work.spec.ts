@@ -202,7 +202,7 @@ test("tokens and money are told per answer and conversation", async ({ page, cha
   await expect(page.getByRole("banner").getByText(/^\$/)).toBeVisible();
 });
 
-test("without a model the demo says what it is, and delivers a file within a minute", async ({
+test("without a model the demo says what it is, and delivers a file within a minute @nightly", async ({
   browser,
   model,
 }) => {

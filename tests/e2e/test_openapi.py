@@ -98,6 +98,7 @@ def test_every_answer_is_as_the_description_says_and_none_is_a_fault_of_the_serv
     assert "Traceback" not in gateway.output
 
 
+@pytest.mark.nightly
 @MODES
 def test_the_routes_of_people_are_as_described_too(gateway: GatewayProcess, client: httpx.Client, mode: GenerationMode):
     assert client  # there is an administrator

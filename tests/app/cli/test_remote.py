@@ -213,10 +213,10 @@ def test_a_server_that_is_killed_and_started_again_costs_nothing(site: Site) -> 
     site.server.restart()
     out, err = process.communicate(timeout=GUARD)
     told = json.loads(out)
-    assert (process.returncode, told["text"], told["error"]) == (0, "Finished after all.", None), err
+    assert (process.returncode, told["text"], told["error"]) == (0, "Finished after all.", None), (told, err)
     assert "● Run First step" not in err, "nothing is told twice"
     assert site.runs(told["thread_id"]) == ["success"]
-    assert [file.read_text() for file in site.server.home.rglob("outputs/log")] == ["one\n"]
+    assert [file.read_text() for file in site.server.home.rglob(f"{told['thread_id']}/**/outputs/log")] == ["one\n"]
 
 
 async def test_a_server_that_is_gone_for_good_is_told_and_the_thread_is_kept(site: Site) -> None:

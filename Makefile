@@ -126,7 +126,7 @@ test-page: node-modules
 e2e: install-dev page ## Try the page in a real browser (Chromium), against a real gateway
 	@cd frontend && ../$(NODE) npx playwright test
 
-nightly: install-dev page standalone ## Run what is slow and rarely breaks: coverage, all launchers and users, kill series, chat interfaces of others, the page behind nginx, its frame times; needs LibreOffice
+nightly: install-dev page standalone ## Run what is slow and rarely breaks: coverage, all launchers and users, kill series, chat interfaces of others, the page behind nginx, its animations, its frame times; needs LibreOffice
 	@$(PYTEST) -m "not docker" --cov --cov-report= # of all tests: it doubles what they cost
 	@$(BIN)/python -m tests.e2e.crash --world embedded --points 60
 	@$(BIN)/python -m tests.e2e.crash --world scaled --points 60

@@ -40,11 +40,19 @@ export function useLiveLists() {
 
 function apply(client: QueryClient, notice: Notice) {
   if (notice.type === "refresh") return refreshAll(client);
-  void client.invalidateQueries({ queryKey: keys.threads });
+  reloadLists(client);
   if (notice.thread_id) void client.invalidateQueries({ queryKey: keys.thread(notice.thread_id) });
 }
 
 function refreshAll(client: QueryClient) {
-  void client.invalidateQueries({ queryKey: keys.threads });
+  reloadLists(client);
   void client.invalidateQueries({ queryKey: ["thread"] });
+}
+
+/** Load the lists again. A first load that is under way may have read them before they changed, and would not be begun again. */
+function reloadLists(client: QueryClient) {
+  const lists = { queryKey: keys.threads };
+  void client
+    .cancelQueries({ ...lists, predicate: ({ state }) => state.data === undefined })
+    .then(() => client.invalidateQueries(lists));
 }

@@ -152,7 +152,7 @@ def _directory(factory: pytest.TempPathFactory, name: str) -> Path:
 
 @pytest.fixture
 def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    return _directory(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:30])
+    return _directory(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:20])
 
 
 @pytest.fixture(autouse=True)

@@ -150,7 +150,7 @@ test("from a new server to an answer of a real model, without a terminal @nightl
   }
 });
 
-test("a server without a key keeps none, and members are told who connects models @nightly", async ({
+test("a server without a key keeps none, and members learn who connects models @nightly", async ({
   page,
   browser,
 }) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "./fixtures";
 import { allowNotices, look, notices } from "./looking";
 
-test("the end of a run is told to whoever looks elsewhere, and to nobody who watches @nightly", async ({
+test("the end of a run notifies people who look elsewhere, and no one who watches @nightly", async ({
   page,
   chat,
   gateway,

@@ -76,8 +76,8 @@ async def test_the_javascript_client(name: str, suite: Path, served: dict[str, s
         if node.returncode is None:
             node.kill()
             await node.wait()
-    told = output.decode(errors="replace")
-    assert node.returncode == 0, told[max(told.find("✖"), 0) :]
+    printed = output.decode(errors="replace")
+    assert node.returncode == 0, printed[max(printed.find("✖"), 0) :]
 
 
 def _beside_packages(suite: Path) -> Path:

@@ -43,7 +43,7 @@ class ThreadStates:
     """Args:
     graph: see :data:`Graph`.
     lock: so that nothing executes on a thread while its state is changed.
-    changed: called with its owner and id when a thread was changed.
+    changed: called with its owner and id when a thread got another title.
     """
 
     database: Database

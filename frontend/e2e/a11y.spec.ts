@@ -12,7 +12,7 @@ const HEBREW = "## סיכום\n\n- **אחת** `code`\n\n| שם | סכום |\n|--
 for (const mobile of [false, true]) {
   const tag = mobile ? "@nightly" : [];
   test(
-    `every page can be used by everybody, ${mobile ? "mobile" : "desktop"}`,
+    `the page of chats can be used by everybody, ${mobile ? "mobile" : "desktop"}`,
     { tag },
     async ({ browser, gateway, session }) => {
       test.setTimeout(400_000);
@@ -21,7 +21,6 @@ for (const mobile of [false, true]) {
       await page.getByLabel("Email").waitFor();
       await check("login");
       await session.enter(context);
-      await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
       await page.goto(`${gateway.url}/chats`);
       const chat = new Chat(page);
       await chat.field.waitFor();
@@ -66,6 +65,18 @@ for (const mobile of [false, true]) {
       await chat.field.fill("/");
       await page.getByRole("option", { name: /^\/pdf / }).waitFor();
       await check("menu of commands and skills");
+      await context.close();
+    },
+  );
+
+  test(
+    `settings can be used by everybody, ${mobile ? "mobile" : "desktop"}`,
+    { tag: "@nightly" },
+    async ({ browser, gateway, session }) => {
+      test.setTimeout(400_000);
+      const { context, page, check } = await looker(browser, mobile);
+      await session.enter(context);
+      await call(page, gateway.url, "post", "/api/agents", { name: "writer", soul: "You **write**." });
       await eachPlainPage(page, gateway.url, check);
       await call(page, gateway.url, "delete", "/api/agents/writer");
       await context.close();

@@ -52,7 +52,15 @@ IMPORTED = (
 )
 READ_AT_IMPORT = ("PYTHON", "OTEL_", "LANGSMITH", "LANGCHAIN", "OPENAI_LOG", "ANTHROPIC_LOG", "LD_", "MALLOC_")
 """Beginnings of variables that Python, the loader or imported modules have read: with one of them a process starts the usual way."""
-READ_LATER = {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONUNBUFFERED"}
+READ_LATER = {
+    "OTEL_BSP_SCHEDULE_DELAY",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+    "OTEL_SDK_DISABLED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+}
 LONGEST = 16000
 """Bytes of a command line that ``/proc`` can show."""
 _LIBC = ctypes.CDLL(None, use_errno=True)

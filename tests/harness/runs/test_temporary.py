@@ -21,7 +21,7 @@ def texts(archive: Path, work: Path) -> bytes:
     """Everything in the archive that is text, what pg_dump wrote as SQL included."""
     work.mkdir()
     with tarfile.open(archive) as tar:
-        tar.extractall(work, filter="data")
+        tar.extractall(work)
     found = b"".join(file.name.encode() + file.read_bytes() for file in work.rglob("*") if file.is_file())
     for dump in work.glob("database.pg"):
         script = subprocess.run(["pg_restore", "--file=-", str(dump)], check=True, capture_output=True).stdout

@@ -22,6 +22,8 @@ async def start():
     # As the provider watches its sessions: a task that nobody awaits.
     tasks.add(task := asyncio.create_task(tick()))
     task.add_done_callback(tasks.discard)
+    # The interpreter waits for this thread; executors refuse work while it does.
+    asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.5)
 
 asyncio.run(Spawner().call(start()))
 threading.Thread(target=lambda: (threading.main_thread().join(), time.sleep(0.5))).start()

@@ -1,6 +1,7 @@
 "use client";
 import { BookOpenText, Bot } from "lucide-react";
 import Link from "next/link";
+import { useRouter } from "next/navigation";
 import { useT } from "@/i18n";
 import { settingsPath } from "@/lib/route";
 
@@ -12,6 +13,7 @@ const LINKS = [
 /** The ways to what is one's own. */
 export default function SidebarLinks({ onOpen }: { onOpen: () => void }) {
   const t = useT("threads.links");
+  const router = useRouter();
   return (
     <ul>
       {LINKS.map(([section, Icon]) => (
@@ -19,6 +21,10 @@ export default function SidebarLinks({ onOpen }: { onOpen: () => void }) {
           <Link
             href={settingsPath(section)}
             onClick={onOpen}
+            // Not with every page: settings are 27 files.
+            prefetch={false}
+            onPointerEnter={() => router.prefetch(settingsPath(section))}
+            onFocus={() => router.prefetch(settingsPath(section))}
             className="flex h-8 items-center gap-2.5 rounded-lg px-2.5 text-[13px] transition-colors hover:bg-sidebar-accent pointer-coarse:h-11"
           >
             <Icon aria-hidden className="size-4 text-muted-foreground" />

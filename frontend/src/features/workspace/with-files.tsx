@@ -1,5 +1,5 @@
 "use client";
-import { Suspense, useEffect, useEffectEvent, useRef, type ReactNode } from "react";
+import { Suspense, type ReactNode } from "react";
 import { ArtifactPanel } from "@/features/artifacts";
 import { useSession } from "@/features/chat";
 import { useT } from "@/i18n";
@@ -10,23 +10,10 @@ import { useStored } from "@/lib/storage";
 import { SHORTCUTS, useShortcut } from "@/lib/shortcuts";
 import { useWideScreen } from "@/lib/wide-screen";
 import { Sheet, SheetContent, SheetTitle } from "@/ui/sheet";
+import { useDelivered } from "./use-delivered";
 
 const TaskPanel = late(async () => ({ default: (await import("@/features/tasks")).TaskPanel }));
 const Timeline = afterPage(() => import("@/features/runs"));
-
-/** Calls `show` when a run that was watched has ended with a single delivered file. */
-function useDelivered(show: (path: string) => void) {
-  const { running, turns } = useSession();
-  const wasRunning = useRef(running);
-  const onEnd = useEffectEvent(() => {
-    const last = turns.at(-1);
-    if (last?.state === "done" && last.presented.length === 1) show(last.presented[0]!);
-  });
-  useEffect(() => {
-    if (wasRunning.current && !running) onEnd();
-    wasRunning.current = running;
-  }, [running]);
-}
 
 /** The files, or the timeline of a run, beside the conversation where there is room for both, else over it. */
 export function WithFiles({ children }: { children: ReactNode }) {

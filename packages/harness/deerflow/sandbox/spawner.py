@@ -121,8 +121,10 @@ class Spawner:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    # While the interpreter ends, no executor takes work any more, and every sandbox dies with us: nobody is to be told.
-    if threading.main_thread().is_alive():
+    # While the interpreter ends, every sandbox dies with us and executors refuse work, some of the time with the main thread
+    # still alive: there is nothing to report.
+    refused = str(context.get("exception")).endswith("shutdown")
+    if threading.main_thread().is_alive() and not refused:
         loop.default_exception_handler(context)
 
 

@@ -222,7 +222,7 @@ test("each person connects a server of their own by OAuth, and leaves it again @
   await context.close();
 });
 
-test("everything works with keys alone, and the focus is kept", async ({ page }) => {
+test("everything works with keys alone, and the focus is kept", { tag: "@nightly" }, async ({ page }) => {
   await page.getByRole("button", { name: "Add server" }).focus();
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog", { name: "Add an MCP server" });

@@ -18,21 +18,24 @@ const HEBREW = `## סיכום
 const phone = { width: 390, height: 844 };
 
 for (const viewport of [phone, { width: 1360, height: 860 }])
-  test(`a wide table is read by keyboard and shows that there is more, ${viewport.width} wide`, async ({
-    page,
-    gateway,
-  }) => {
-    await page.setViewportSize(viewport);
-    await page.goto(`/chats/${await threadOf(page, gateway.url, "table", `${WIDE}\n\n| a |\n|---|\n| b |`)}`);
-    const box = page.getByRole("region", { name: "Table" });
-    await expect(box).toHaveCount(1); // the small one is no stop on the way
-    await expect(box).toHaveAttribute("data-after", "true");
-    await box.focus();
-    await page.keyboard.press("End");
-    for (let i = 0; i < 60; i += 1) await page.keyboard.press("ArrowRight");
-    await expect(page.getByRole("cell", { name: "value 14" })).toBeInViewport();
-    await expect(box).toHaveAttribute("data-before", "true");
-  });
+  test(
+    `a wide table is read by keyboard and shows that there is more, ${viewport.width} wide`,
+    { tag: viewport === phone ? "@nightly" : [] },
+    async ({ page, gateway }) => {
+      await page.setViewportSize(viewport);
+      await page.goto(
+        `/chats/${await threadOf(page, gateway.url, "table", `${WIDE}\n\n| a |\n|---|\n| b |`)}`,
+      );
+      const box = page.getByRole("region", { name: "Table" });
+      await expect(box).toHaveCount(1); // the small one is no stop on the way
+      await expect(box).toHaveAttribute("data-after", "true");
+      await box.focus();
+      await page.keyboard.press("End");
+      for (let i = 0; i < 60; i += 1) await page.keyboard.press("ArrowRight");
+      await expect(page.getByRole("cell", { name: "value 14" })).toBeInViewport();
+      await expect(box).toHaveAttribute("data-before", "true");
+    },
+  );
 
 test("a table in Hebrew begins at the right, all of it", async ({ page, gateway }) => {
   await page.setViewportSize(phone);
@@ -95,7 +98,7 @@ test("on a phone a passage of a file is asked about in the chat", async ({ brows
   await context.close();
 });
 
-test("suggestions are one row on a phone", async ({ page, chat }) => {
+test("suggestions are one row on a phone", { tag: "@nightly" }, async ({ page, chat }) => {
   await page.setViewportSize(phone);
   await chat.ask("hello");
   const row = page.getByRole("group", { name: "Suggestions" });
@@ -108,18 +111,22 @@ test("suggestions are one row on a phone", async ({ page, chat }) => {
   expect(new Set(tops).size).toBe(1);
 });
 
-test("beside a panel on a small screen the sidebar folds, and opens if wanted", async ({ page, chat }) => {
-  await page.setViewportSize({ width: 1024, height: 768 });
-  await chat.ask("hello");
-  const list = page.getByRole("navigation", { name: "Chats" });
-  await expect(list.locator("[data-thread-row]").first()).toBeVisible();
-  await page.getByRole("button", { name: "Files", exact: true }).click();
-  await expect(list.locator("[data-thread-row]")).toHaveCount(0);
-  await list.getByRole("button", { name: "Show sidebar" }).click();
-  await expect(list.locator("[data-thread-row]").first()).toBeVisible();
-  await page.getByRole("button", { name: "Close files" }).click();
-  await expect(list.locator("[data-thread-row]").first()).toBeVisible();
-});
+test(
+  "beside a panel on a small screen the sidebar folds, and opens if wanted",
+  { tag: "@nightly" },
+  async ({ page, chat }) => {
+    await page.setViewportSize({ width: 1024, height: 768 });
+    await chat.ask("hello");
+    const list = page.getByRole("navigation", { name: "Chats" });
+    await expect(list.locator("[data-thread-row]").first()).toBeVisible();
+    await page.getByRole("button", { name: "Files", exact: true }).click();
+    await expect(list.locator("[data-thread-row]")).toHaveCount(0);
+    await list.getByRole("button", { name: "Show sidebar" }).click();
+    await expect(list.locator("[data-thread-row]").first()).toBeVisible();
+    await page.getByRole("button", { name: "Close files" }).click();
+    await expect(list.locator("[data-thread-row]").first()).toBeVisible();
+  },
+);
 
 test("the palette leads to everything by the names that people use", async ({ page, chat }) => {
   await chat.ask("hello");

@@ -60,26 +60,26 @@ test("people see what their runs used, by day, model and agent, and take it alon
   await expect(page.getByRole("rowheader", { name: "scripted" })).toBeVisible();
 });
 
-test("administrators see those of all and of each person; others only their own", async ({
-  page,
-  chat,
-  gateway,
-}) => {
-  await chat.ask("hello");
-  await chat.sees(/tokens · \$/);
-  const other = await addPerson(page, gateway.url, "anna@example.com");
-  await other.goto(`${gateway.url}/settings/usage`);
-  await expect(other.getByText("Nothing used in this period")).toBeVisible();
-  await expect(other.getByRole("combobox", { name: "Whose usage" })).toHaveCount(0);
+test(
+  "administrators see those of all and of each person; others only their own",
+  { tag: "@nightly" },
+  async ({ page, chat, gateway }) => {
+    await chat.ask("hello");
+    await chat.sees(/tokens · \$/);
+    const other = await addPerson(page, gateway.url, "anna@example.com");
+    await other.goto(`${gateway.url}/settings/usage`);
+    await expect(other.getByText("Nothing used in this period")).toBeVisible();
+    await expect(other.getByRole("combobox", { name: "Whose usage" })).toHaveCount(0);
 
-  await page.goto(`${gateway.url}/settings/usage`);
-  const whose = page.getByRole("combobox", { name: "Whose usage" });
-  await whose.click();
-  await page.getByRole("option", { name: "Everyone" }).click();
-  await page.getByRole("radio", { name: "Person" }).click();
-  await expect(page.getByRole("rowheader", { name: "admin@example.com" })).toBeVisible();
-  await whose.click();
-  await page.getByRole("option", { name: "anna@example.com" }).click();
-  await expect(page.getByText("Nothing used in this period")).toBeVisible();
-  await other.context().close();
-});
+    await page.goto(`${gateway.url}/settings/usage`);
+    const whose = page.getByRole("combobox", { name: "Whose usage" });
+    await whose.click();
+    await page.getByRole("option", { name: "Everyone" }).click();
+    await page.getByRole("radio", { name: "Person" }).click();
+    await expect(page.getByRole("rowheader", { name: "admin@example.com" })).toBeVisible();
+    await whose.click();
+    await page.getByRole("option", { name: "anna@example.com" }).click();
+    await expect(page.getByText("Nothing used in this period")).toBeVisible();
+    await other.context().close();
+  },
+);

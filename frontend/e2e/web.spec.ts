@@ -112,10 +112,9 @@ const LOOKS: [string, BrowserContextOptions][] = [
   ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", isMobile: true, hasTouch: true }],
 ];
 for (const [look, options] of LOOKS) {
-  const tag = look === "light" ? [] : "@nightly";
   test(
     `everybody can use citations and pictures: ${look}`,
-    { tag },
+    { tag: "@nightly" },
     async ({ browser, session, web }, info) => {
       const context = await browser.newContext({ ...options, bypassCSP: true });
       const page = await context.newPage();

@@ -163,6 +163,7 @@ def test_the_table_shows_every_column_aligned() -> None:
     assert text[2].index("1.5") + 3 == text[3].index("12,000") + 6
 
 
+@pytest.mark.nightly
 def test_the_command_prints_a_table_and_keeps_the_figures(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench", "--quick", "--only", "imports", "--results", str(tmp_path)]
 

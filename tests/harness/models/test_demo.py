@@ -484,6 +484,7 @@ requests = st.sampled_from(["again", "hi", "why?", "x" * 500, "/mnt/user-data/up
 tool_sets = st.lists(st.sampled_from(ALL_TOOLS), unique_by=lambda tool: tool.name)
 
 
+@pytest.mark.nightly
 @settings(max_examples=150)
 @given(st.lists(requests, min_size=1, max_size=4), tool_sets, st.lists(results, min_size=8, max_size=8), st.booleans())
 def test_from_any_follow_up_it_ends_within_eight_calls_and_never_repeats_an_id(

@@ -21,7 +21,7 @@ export default function SidebarLinks({ onOpen }: { onOpen: () => void }) {
           <Link
             href={settingsPath(section)}
             onClick={onOpen}
-            // Not with every page: settings are 27 files.
+            // Not with every page.
             prefetch={false}
             onPointerEnter={() => router.prefetch(settingsPath(section))}
             onFocus={() => router.prefetch(settingsPath(section))}

@@ -121,10 +121,8 @@ class Spawner:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    # While the interpreter ends, every sandbox dies with us and executors refuse work, some of the time with the main thread
-    # still alive: there is nothing to report.
-    refused = str(context.get("exception")).endswith("shutdown")
-    if threading.main_thread().is_alive() and not refused:
+    # While the interpreter ends, every sandbox dies with us and executors refuse work: there is nothing to report.
+    if not str(context.get("exception")).endswith("shutdown"):
         loop.default_exception_handler(context)
 
 

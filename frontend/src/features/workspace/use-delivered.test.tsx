@@ -5,7 +5,7 @@ import { useDelivered } from "./use-delivered";
 
 type Seen = { running: boolean; turns: readonly Pick<Turn, "id" | "state" | "presented">[] };
 
-/** What is shown while the page sees these one after the other. */
+/** Paths that are shown while the page sees these one after the other. */
 function shown(...seen: readonly Seen[]) {
   const show = vi.fn();
   let session = seen[0]!;

@@ -3,7 +3,7 @@ import { looker } from "./axe";
 import { call } from "./call";
 import { Chat, threadOf } from "./chat";
 import { expect, test } from "./fixtures";
-import { eachPlainPage } from "./pages";
+import { eachChinesePage, eachPlainPage } from "./pages";
 
 test.use({ actionTimeout: 30_000 }); // a click that finds nothing must not take the whole test's time
 
@@ -213,30 +213,12 @@ for (const mobile of [false, true]) {
     },
   );
 
-  test(
-    `Chinese can be used by everybody, ${size}`,
-    { tag: "@nightly" },
-    async ({ browser, gateway, session }) => {
-      test.setTimeout(600_000);
-      const { context, page, check } = await looker(browser, mobile, "zh-CN");
-      await page.goto(`${gateway.url}/login`);
-      await page.getByLabel("邮箱").waitFor();
-      await check("login");
-      await session.enter(context);
-      await page.goto(`${gateway.url}/chats`);
-      const field = page.getByRole("textbox", { name: "消息", exact: true });
-      await field.fill("write");
-      await check("welcome");
-      await page.getByRole("button", { name: "发送", exact: true }).click();
-      await expect(page.getByText("The report is ready").last()).toBeVisible();
-      await check("answer and file");
-      await page.goto(`${page.url().split("?")[0]}?panel=`);
-      await expect(page.getByText("report.md").last()).toBeVisible();
-      await check("files");
-      await eachPlainPage(page, gateway.url, check);
-      await context.close();
-    },
-  );
+  test(`Chinese can be used by everybody, ${size}`, { tag: "@nightly" }, async ({ browser, session }) => {
+    test.setTimeout(600_000);
+    const { context, page, check } = await looker(browser, mobile, "zh-CN");
+    await eachChinesePage(page, session, check);
+    await context.close();
+  });
 }
 
 /** Presses the first button of this name as soon as the page answers to it. */

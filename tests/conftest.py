@@ -88,7 +88,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave pairs of databases that differ in nothing these tests are about to the night."""
+    """Begin with the tests that wait for processes most, so that others compute meanwhile. Leave pairs of databases that differ in nothing
+    these tests are about to the night."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
     for item in items:
         given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         if "postgres" in given.values() and (item.path.name in ABOVE_DATABASES or given.get("sdk") == "sync"):
@@ -128,8 +130,9 @@ def blockbuster() -> Iterator[BlockBuster]:
         for name in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
             # Coverage has a lock of its own; an error out of it would strike whatever code happened to run.
             detector.functions[name].can_block_in("coverage/collector.py", "lock_data")
-        for function in detector.functions.values():  # starts a process in our code's place
-            function.can_block_in("support/warm_python.py", {"_execute_child"})
+        for function in detector.functions.values():
+            function.can_block_in("support/warm_python.py", {"_execute_child"})  # starts a process in our code's place
+            function.can_block_in("weakref.py", {"__call__"})  # removes a directory wherever the last reference goes
         yield detector
 
 

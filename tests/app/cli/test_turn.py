@@ -201,11 +201,12 @@ async def test_a_finished_plan_does_not_stand_below_the_answer() -> None:
 
 
 async def test_stopping_keeps_what_was_said_and_marks_the_running_command() -> None:
-    console = terminal()
+    console, begun = terminal(), asyncio.Event()
 
     async def endless() -> AsyncIterator[StreamEvent]:
         yield ai("Half a sent")
         yield call("bash", id="c1", description="Sleep", command="sleep 9")
+        begun.set()
         await asyncio.Event().wait()
 
     async def turn() -> None:
@@ -213,7 +214,7 @@ async def test_stopping_keeps_what_was_said_and_marks_the_running_command() -> N
             await TerminalTurn(view).play(endless())
 
     task = asyncio.create_task(turn())
-    await asyncio.sleep(0.2)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -102,7 +102,10 @@ async def test_a_page_that_keeps_the_browser_busy_is_given_up(capture: Capture, 
     assert text.startswith("Error:") and "busy" in text
 
 
-async def test_a_page_reaches_neither_this_machine_nor_its_files(capture: Capture, web: Web, sandboxes: Sandboxes):
+async def test_a_page_reaches_neither_this_machine_nor_its_files(
+    capture: Capture, web: Web, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(data_dir))
     secrets: list[str] = []
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,7 +135,7 @@ async def test_a_page_reaches_neither_this_machine_nor_its_files(capture: Captur
             moves = f"<p>Before.</p><script>location = {json.dumps(where)}</script>"
             assert "root:" not in await capture(web.put("/moves", moves))
         assert secrets == []
-    assert not list(Path(tempfile.gettempdir()).glob("deerflow-capture-*"))
+    assert not list(data_dir.glob("deerflow-*"))
 
 
 LOCAL = """<title>Local</title><link rel=stylesheet href=style.css><p>Shown.</p><script src=gone.js></script>

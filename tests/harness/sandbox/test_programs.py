@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,28 @@ async def test_the_desk_programs_of_this_machine_work_in_a_sandbox(
     await programs.try_out()
     there = tuple(name for name, check in checks.items() if shutil.which(check.partition(" ")[0], path=SYSTEM))
     assert await working(programs) == there
+
+
+async def test_a_trial_that_the_end_of_the_process_interrupts_leaves_nothing(
+    sandboxes: Sandboxes, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(data_dir))
+    monkeypatch.setattr(module, "CHECKS", {"sleep": "sleep 60"})
+    monkeypatch.setattr(module, "DELAY", 0)
+    programs = Programs(sandboxes.provider, tmp_path / "programs.json")
+    programs.try_out_aside()
+    while not [*data_dir.glob("deerflow-programs-*/work/try.html")]:
+        await asyncio.sleep(0.02)
+    await sandboxes.provider.shutdown()
+    await programs.shutdown()
+    assert not [*data_dir.glob("deerflow-programs-*")] and await working(programs) == ()
+
+
+async def test_a_trial_does_not_begin_after_the_end(
+    sandboxes: Sandboxes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DELAY", 3600)
+    programs = Programs(sandboxes.provider, tmp_path / "programs.json")
+    programs.try_out_aside()
+    await programs.shutdown()
+    assert await working(programs) == ()

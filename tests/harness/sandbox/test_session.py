@@ -294,11 +294,16 @@ async def test_killing_a_background_process_kills_what_it_started(sandbox: Isola
 
 async def test_processes_are_listed_without_taking_their_output(sandbox: IsolatedSandbox) -> None:
     assert await sandbox.list_processes() == []
-    process = await sandbox.start_process("echo kept; sleep 300")
-    await asyncio.sleep(0.2)
+    command = "echo kept; touch kept; sleep 300"
+    process = await sandbox.start_process(command)
+    while await sandbox.stat(f"{WORKSPACE}/kept") is None:
+        await asyncio.sleep(0.02)
     [listed] = await sandbox.list_processes()
-    assert (listed.id, listed.command, listed.running, listed.output) == (process.id, "echo kept; sleep 300", True, "")
-    written = process.output + (await sandbox.read_process(process.id)).output
+    assert (listed.id, listed.command, listed.running, listed.output) == (process.id, command, True, "")
+    written = process.output
+    while not written:
+        written = (await sandbox.read_process(process.id)).output
+        await asyncio.sleep(0.02)
     assert written == "kept\n"
 
 

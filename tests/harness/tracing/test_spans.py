@@ -181,14 +181,15 @@ async def test_a_failed_run_is_a_failed_trace(endpoint: ScriptedOpenAI, collecto
     assert {span.attributes["error.type"] for span in spans} == {"OpenAIAuthenticationError", "auth"}
 
 
-async def test_a_stopped_run_leaves_no_span_open(endpoint: ScriptedOpenAI, collector: Collector) -> None:
-    endpoint.script(ToolCalls(("bash", {"command": "sleep 60"})))
+async def test_a_stopped_run_leaves_no_span_open(
+    endpoint: ScriptedOpenAI, collector: Collector, clean_environment: Path
+) -> None:
+    endpoint.script(ToolCalls(("bash", {"command": "touch started; sleep 60"})))
     client = await asyncio.to_thread(lambda: DeerFlowClient(config=config(endpoint)))
     following = asyncio.create_task(_follow(client))
     async with asyncio.timeout(60):
-        while len(collector.spans()) < 1:  # the model's
+        while not [*clean_environment.rglob("started")]:
             await asyncio.sleep(0.05)
-    await asyncio.sleep(0.5)
     await client.aclose()
     await following
     spans = await asyncio.to_thread(collector.until, 3)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from deerflow.agents.middlewares.summarization_middleware import ContextTable
     from deerflow.sandbox.converters import Converters
     from deerflow.sandbox.interface import SandboxProvider
+    from deerflow.sandbox.programs import Programs
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class AgentProvider:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _OfLoop] = WeakKeyDictionary()
         self._has_packages = False
         """Whether sandboxes had their Python packages when the last run began: the prompt says so."""
-        self._retired: list[SandboxProvider | Converters] = []
+        self._retired: list[SandboxProvider | Converters | Programs] = []
         """Of former configurations: runs that began with them may still be on their way."""
 
     async def fresh(self) -> Harness:
@@ -94,7 +95,7 @@ class AgentProvider:
         if snapshot.id != self.harness.config.id:
             before, self.harness = self.harness, self.harness.with_config(snapshot)
             if before.sandbox_provider is not self.harness.sandbox_provider:
-                self._retired += [before.sandbox_provider, before.converters]
+                self._retired += [before.sandbox_provider, before.converters, before.programs]
         return self.harness
 
     async def warm_up(self) -> None:
@@ -181,7 +182,8 @@ class AgentProvider:
         await self.harness.models.aclose()
         for offer in self.harness.offers:
             await offer.aclose()
-        for used in (*self._retired, self.harness.converters, self.harness.sandbox_provider):
+        harness = self.harness
+        for used in (*self._retired, harness.converters, harness.sandbox_provider, harness.programs):
             await used.shutdown()
 
     def _kept(self) -> _OfLoop:

@@ -7,11 +7,10 @@ import json
 import logging
 import shlex
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from deerflow.config.document import write_text
 from deerflow.sandbox.auto import AutoSandboxProvider
@@ -63,7 +62,8 @@ class Programs:
         self._provider, self._file, self._settings = provider, file, settings
         self.known: tuple[str, ...] | None = None
         """As :attr:`working`, if that was looked up before."""
-        self._is_tried = False
+        self._trial: Thread | None = None
+        self._is_shut_down = Event()
 
     @property
     def working(self) -> tuple[str, ...]:
@@ -76,19 +76,25 @@ class Programs:
     def under(self, provider: SandboxProvider, settings: str) -> Programs:
         """Return the same for another configuration, tried out too if this one was."""
         made = Programs(provider, self._file, settings)
-        if self._is_tried:
+        if self._trial is not None:
             made.try_out_aside()
         return made
 
     def try_out_aside(self) -> None:
         """Try out what was not tried yet, a little later, on a thread that does not keep the process alive."""
-        self._is_tried = True
 
         def run() -> None:
-            time.sleep(DELAY)
-            asyncio.run(self.try_out())
+            if not self._is_shut_down.wait(DELAY):
+                asyncio.run(self.try_out())
 
-        Thread(target=run, name="programs", daemon=True).start()
+        self._trial = Thread(target=run, name="programs", daemon=True)
+        self._trial.start()
+
+    async def shutdown(self) -> None:
+        """Await the end of the trial, which the provider's shutdown interrupts."""
+        self._is_shut_down.set()
+        if self._trial is not None:
+            await asyncio.to_thread(self._trial.join, SECONDS)
 
     async def try_out(self) -> None:
         """Run the check of each program that is new here, in one sandbox."""

@@ -32,5 +32,11 @@ async def temporary_sandbox(
         await asyncio.to_thread(base.chmod, 0o711)
         yield await provider.acquire(key, user_id=owner, policy=policy)
     finally:
-        await asyncio.shield(provider.release(sandbox_id(key, owner), destroy=True))
+        await asyncio.shield(_remove(provider, sandbox_id(key, owner), base))
+
+
+async def _remove(provider: SandboxProvider, sandbox: str, base: Path) -> None:
+    try:
+        await provider.release(sandbox, destroy=True)
+    finally:
         await asyncio.to_thread(shutil.rmtree, base, ignore_errors=True)

@@ -159,3 +159,26 @@ async def test_an_absurd_content_length_is_answered_with_4xx_or_the_connection_c
     writer.close()
     assert not answer or answer.split(b" ")[1].startswith((b"4", b"2"))
     assert (await live_gateway.anonymous.get("/health")).status_code == 200
+
+
+ALLOCATING = """
+import ctypes
+import threading
+from deerflow_app.gateway.server import share_arenas
+
+share_arenas()
+all_run = threading.Barrier(8)
+threads = [threading.Thread(target=lambda: (all_run.wait(), bytes(4000))) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc = ctypes.CDLL(None)
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
+libc.fflush(None)
+"""
+
+
+def test_threads_share_two_arenas():
+    done = subprocess.run([sys.executable, "-c", ALLOCATING], capture_output=True, text=True, check=True)
+    assert done.stdout.count("<heap nr=") == 2

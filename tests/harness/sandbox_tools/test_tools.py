@@ -25,7 +25,7 @@ from deerflow.sandbox.local import LocalSandboxProvider
 from deerflow.sandbox.policy import thread_policy
 from deerflow.sandbox.tools import SANDBOX_TOOLS
 from deerflow.tools.files import present_file_tool
-from deerflow.tools.shell import SAID_OF, cut_middle, cut_short, cut_tail, result_path
+from deerflow.tools.shell import SAID_OF, bash_tool, cut_middle, cut_short, cut_tail, result_path
 
 W, OUT = "/mnt/user-data/workspace", "/mnt/user-data/outputs"
 
@@ -393,6 +393,12 @@ async def test_str_replace_never_cuts_off_what_it_did_not_read(tools: Tools):
 
 
 # as models call them ------------------------------------------------------------------------------------------------
+
+
+def test_a_call_evaluates_no_annotation():
+    """LangChain compiles each one that is a string, at every call."""
+    for function in (bash_tool.coroutine, bash_tool._arun):
+        assert function and not any(isinstance(hint, str) for hint in function.__annotations__.values())
 
 
 async def test_arguments_are_taken_by_their_usual_other_names(tools: Tools):

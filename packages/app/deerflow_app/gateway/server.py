@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import dataclasses
 import errno
 import logging
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5
 _BACKLOG = 2048
+_M_ARENA_MAX = -8
 
 
 class ServerError(Exception):
@@ -64,6 +66,7 @@ def serve(
     Raises:
         ServerError: the port is taken, the address is not ours, or the database cannot be used.
     """
+    share_arenas()
     token = settings.internal_token or secrets.token_urlsafe(32)
     settings = dataclasses.replace(settings, internal_token=token)
     with contextlib.closing(_listen(settings.host, settings.port)) as listener:
@@ -103,6 +106,12 @@ def serve(
             logger.error("The runtime could not start.", exc_info=error)
             code = 1
     return code
+
+
+def share_arenas() -> None:
+    """Let all threads allocate from two of glibc's arenas. One for each thread, most of it empty, costs 7 MB."""
+    with contextlib.suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 @contextlib.asynccontextmanager

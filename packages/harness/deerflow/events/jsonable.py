@@ -19,6 +19,7 @@ HIDDEN_KEYS = frozenset({"thread_data", "sandbox", "jump_to", "structured_respon
 
 _CHUNK_FIELDS = ("name", "additional_kwargs", "tool_call_chunks", "usage_metadata", "response_metadata")
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _DEEPEST = 200
 _LINE_SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 
@@ -42,7 +43,9 @@ def encode(value: Any) -> bytes:
 
 def plain(value: Any) -> Any:
     """``value`` with everything that JSON does not know turned into something it knows. Never raises."""
-    if value is None or isinstance(value, (str, int, float, bool)):
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, (str, int, float)):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, BaseMessage):
         return message_json(value)

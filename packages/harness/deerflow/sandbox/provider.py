@@ -125,10 +125,12 @@ class IsolatingProvider(SandboxProvider):
     async def acquire(self, thread_id: str, *, user_id: str, policy: Policy) -> Sandbox:
         key = sandbox_id(check_id(thread_id, "thread id"), check_id(user_id, "user id"))
         known = self._sandboxes.get(key)
-        if known is not None and not self.drops_root and known.policy == policy:
-            known.last_used = time.monotonic()
-            return known
-        return await asyncio.to_thread(self._acquire, key, policy)
+        if known is None or known.policy != policy:
+            return await asyncio.to_thread(self._acquire, key, policy)
+        known.last_used = time.monotonic()
+        if known.uid is not None:
+            await asyncio.to_thread(_adopt_uploads, known, known.uid)
+        return known
 
     def get(self, sandbox_id: str) -> Sandbox | None:
         return self._sandboxes.get(sandbox_id)
@@ -308,9 +310,9 @@ class IsolatingProvider(SandboxProvider):
         ensure_directories(policy)
         # Without a launcher nothing runs, and a user of its own may be the very thing that is missing.
         uid = self._uid(policy.owner or sandbox_id) if self.drops_root and launcher is not None else None
-        known = self._sandboxes.get(sandbox_id)
         if uid is not None:
-            _hand_over(policy, uid, known)
+            for directory in writable_directories(policy):
+                adopt(directory, uid)
         with self._sandboxes_lock:
             sandbox = self._sandboxes.get(sandbox_id)
             if sandbox is None:
@@ -332,15 +334,15 @@ class IsolatingProvider(SandboxProvider):
         return Isolation("none", real_paths=False, network="none", pid=False, warnings=(self._no_commands,))
 
 
-def _hand_over(policy: Policy, uid: int, known: IsolatedSandbox | None) -> None:
-    """Give the thread's directories to its uid; later, uploads again, which the host adds while the thread lives."""
-    if known is None or known.policy != policy:
-        for directory in writable_directories(policy):
-            adopt(directory, uid)
-    elif known.uploads_seen != _modified(policy):
-        for mount in policy.mounts:
+def _adopt_uploads(sandbox: IsolatedSandbox, uid: int) -> None:
+    """Give the thread's uid what the host has added to uploads since."""
+    ensure_directories(sandbox.policy)
+    modified = _modified(sandbox.policy)
+    if modified != sandbox.uploads_seen:
+        for mount in sandbox.policy.mounts:
             if mount.path == UPLOADS and not mount.read_only:
                 adopt(mount.host, uid)
+        sandbox.uploads_seen = modified
 
 
 def _modified(policy: Policy) -> int:
@@ -408,13 +410,13 @@ class Watch:
         """
         places = await asyncio.to_thread(self._places)
         while self._session.alive:
-            if await asyncio.to_thread(self._places) != places:
+            now, processes = await asyncio.to_thread(self._look)
+            if now != places:
                 raise FileNotFoundError(errno.ENOENT, "Replaced by another directory", str(self._directories[0]))
-            active = self._session.busy or await self._session.has_background()
-            if active and self._most is not None:
-                processes = await asyncio.to_thread(process_tree, self._session.pid, self._most)
-                if len(processes) > self._most:
-                    await self._session.kill_all("processes")
+            # For a moment after a command's end there are more, too.
+            active = self._session.busy or processes > self._session.idle_processes
+            if active and self._most is not None and processes > self._most:
+                await self._session.kill_all("processes")
             if active and self._limits.memory_mb and time.monotonic() - self._memory_checked >= MEMORY_INTERVAL:
                 self._memory_checked = time.monotonic()
                 limit, spared = self._limits.memory_mb << 20, self._session.idle_processes
@@ -425,6 +427,10 @@ class Watch:
             ):
                 await self._check_disk(active)
             await asyncio.sleep(PROCESS_INTERVAL if active and self._most is not None else MEMORY_INTERVAL)
+
+    def _look(self) -> tuple[list[tuple[int, int]], int]:
+        """The places of the directories, and the number of processes."""
+        return self._places(), len(process_tree(self._session.pid, self._most))
 
     def _places(self) -> list[tuple[int, int]]:
         found = [directory.stat() for directory in self._directories]

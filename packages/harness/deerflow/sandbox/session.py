@@ -306,10 +306,6 @@ class Session:
         event = await self._ask({"op": "state"}, protocol.ShellState)
         return Shell(event.cwd, event.state), event.background
 
-    async def has_background(self) -> bool:
-        """Whether anything but the supervisor runs inside; also true for a moment after a command's end."""
-        return len(await asyncio.to_thread(process_tree, self.pid)) > self.idle_processes
-
     def kill_commands(self, reason: KillReason) -> None:
         """Kill every command under way for ``reason``."""
         self.blame(reason)

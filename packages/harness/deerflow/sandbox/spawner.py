@@ -169,6 +169,6 @@ def _children(pid: int) -> list[int]:
         return ProcessTable().children.get(pid, [])
     children: list[int] = []
     with contextlib.suppress(OSError):
-        for file in Path(f"/proc/{pid}/task").glob("*/children"):
-            children += map(int, file.read_text().split())
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_bytes().split())
     return children

@@ -1,9 +1,8 @@
 """Tools made of coroutines that graphs invoked synchronously can use too."""
 
-from __future__ import annotations
-
+# Without annotations from the future: LangChain evaluates those that are strings at every call of a tool.
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import signature
 from typing import Any, get_type_hints
 
@@ -67,14 +66,22 @@ class ForgivingTool(StructuredTool):
     """A tool that takes an argument by its usual other names, and names those that it does not know."""
 
     handle_tool_error: Any = _as_error
+    coroutine: Any = None
+
+    async def _arun(self, *args: Any, **kwargs: Any) -> Any:
+        return await self.coroutine(*args, **kwargs)
 
     def _parse_input(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> str | dict[str, Any]:
         if isinstance(tool_input, dict):
             tool_input = self._renamed(tool_input)
         return super()._parse_input(tool_input, tool_call_id)
 
+    @cached_property
+    def _arguments(self) -> list[str]:
+        return [*signature(self.coroutine).parameters]
+
     def _renamed(self, given: dict[str, Any]) -> dict[str, Any]:
-        known = list(signature(self.coroutine or self._run).parameters)
+        known = self._arguments
         limit = "end_line" if "end_line" in known else "max_results"
         names = {name: ALIASES.get(name, limit if name == "limit" else name) for name in given if name not in known}
         taken = {new: given[old] for old, new in names.items() if new in known and new not in given}

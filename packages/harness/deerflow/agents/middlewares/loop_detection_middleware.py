@@ -31,9 +31,10 @@ from deerflow.agents.middlewares.base import (
 )
 from deerflow.agents.middlewares.tool_error_handling_middleware import UNREADABLE
 from deerflow.agents.receipts import file_receipts
-from deerflow.agents.transcript import Transcript, current_turn
+from deerflow.agents.transcript import MessageMemo, Transcript, current_turn
 from deerflow.config.schema import LoopDetectionConfig
 from deerflow.context import RunContext
+from deerflow.models.derived import Derived
 from deerflow.models.failures import status_of
 from deerflow.models.messages import called
 from deerflow.security.text import inline
@@ -257,21 +258,30 @@ def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
                 found.append((message, results))
             results = []
     files: dict[str, Any] = {}
+    written = ""
     steps: list[_Step] = []
     for message, results in reversed(found):
         for result in reversed(results):
-            files |= {file["path"]: file for file in file_receipts(result)}
-        outcome = (*sorted(map(_outcome, results)), json.dumps(files, sort_keys=True, default=str))
+            if receipts := file_receipts(result):
+                files |= {file["path"]: file for file in receipts}
+                written = json.dumps(files, sort_keys=True, default=str)
+        outcome = (*sorted(map(_outcome, results)), written)
         steps.append(_Step(_hash_of_step(message, results), outcome, _waits(message, results)))
     return steps
 
 
 def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
     """As the calls came from the model: those with unreadable arguments are equal."""
-    unreadable = {result.tool_call_id for result in results if UNREADABLE in result.additional_kwargs}
-    return hash_tool_calls(
-        [{"name": c["name"], "args": "?" if c["id"] in unreadable else c["args"]} for c in message.tool_calls]
-    )
+    unreadable = frozenset(result.tool_call_id for result in results if UNREADABLE in result.additional_kwargs)
+    if (known := _hashes.get(message, unreadable)) is None:
+        calls = [{"name": c["name"], "args": "?" if c["id"] in unreadable else c["args"]} for c in message.tool_calls]
+        known = hash_tool_calls(calls)
+        _hashes.put(message, unreadable, known)
+    return known
+
+
+_hashes: Derived[str] = Derived()
+"""Of the calls of messages, by what was unreadable of them: each step looks at all before it."""
 
 
 def _outcome(result: ToolMessage) -> str:
@@ -284,11 +294,18 @@ def _outcome(result: ToolMessage) -> str:
 
 def _waits(message: AIMessage, results: Sequence[ToolMessage]) -> bool:
     """Return whether a step waits for work elsewhere: even without news it is no step back."""
-    commands = (str(call["args"].get("command")) for call in message.tool_calls if call["name"] == bash_tool.name)
-    return any(_WAITING.search(command) for command in commands) or any(
+    return _has_waiting_command(message) or any(
         result.name == read_process_tool.name and content_text(result.content).partition("\n")[0].endswith(" (running)")
         for result in results
     )
+
+
+def _waiting_command(message: AIMessage) -> bool:
+    commands = (str(call["args"].get("command")) for call in message.tool_calls if call["name"] == bash_tool.name)
+    return any(_WAITING.search(command) for command in commands)
+
+
+_has_waiting_command = MessageMemo(_waiting_command)
 
 
 def _tool_counts(turn: Sequence[Any]) -> Counter[str]:

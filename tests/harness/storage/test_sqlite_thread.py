@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from deerflow.storage.database import Database
 from deerflow.storage.errors import DatabaseError
 from deerflow.storage.sqlite_thread import SqliteThread
 
@@ -191,3 +192,23 @@ def test_an_empty_file_beside_threads_is_not_taken_for_a_new_database(tmp_path: 
     shutil.rmtree(users)
     assert thread.submit(_keys).result() == [], "without files of threads, a new one"
     thread.close()
+
+
+def test_a_file_that_has_vanished_is_not_made_by_those_who_only_read(tmp_path: Path):
+    thread = SqliteThread(path := tmp_path / "deerflow.db", SCHEMA, makes_file=False)
+    with pytest.raises(DatabaseError, match="the file cannot be opened"):
+        thread.submit(_keys, writes=False).result()
+    assert not path.exists()
+    SqliteThread(path, SCHEMA).submit(_put("a")).result()
+    assert thread.submit(_keys, writes=False).result() == ["a"]
+    thread.close()
+
+
+async def test_a_database_whose_file_vanished_is_said_to_those_who_search(tmp_path: Path):
+    database = Database(path := tmp_path / "deerflow.db")
+    await database.migrate()
+    path.rename(tmp_path / "aside.db")
+    with pytest.raises(DatabaseError, match="the file cannot be opened"):
+        await database.browse(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
+    assert not path.exists()
+    await database.aclose()

@@ -163,7 +163,9 @@ class _Sqlite:
         self.writer = SqliteThread(path, CHECKPOINTS, users_dir=users_dir)
         in_memory = path == ":memory:"
         self.reader = self.writer if in_memory else SqliteThread(path, CHECKPOINTS, users_dir=users_dir)
-        self.browser = self.writer if in_memory else SqliteThread(path, CHECKPOINTS, seconds=BROWSE_SECONDS)
+        self.browser = (
+            self.writer if in_memory else SqliteThread(path, CHECKPOINTS, seconds=BROWSE_SECONDS, makes_file=False)
+        )
         self._connections: dict[SqliteThread, tuple[sqlite3.Connection, Connection]] = {}
 
     def submit(self, job: Job[T], purpose: Purpose, *, durable: bool = False) -> Future[T]:

@@ -75,17 +75,25 @@ class SqliteThread:
         schema: a script that is run first; it must be repeatable.
         seconds: how long a job may take; one that takes longer raises TooSlowError.
         users_dir: where the files of its threads are. If there are some, an empty database is refused.
+        makes_file: whether a missing file is made. Otherwise jobs raise.
 
     On a full disk, where SQLite cannot make its log, jobs that only read still get what the file holds.
     """
 
     def __init__(
-        self, path: Path | str, schema: str = "", *, seconds: float | None = None, users_dir: Path | None = None
+        self,
+        path: Path | str,
+        schema: str = "",
+        *,
+        seconds: float | None = None,
+        users_dir: Path | None = None,
+        makes_file: bool = True,
     ) -> None:
         self._path = str(path)
         self._schema = schema
         self._seconds = seconds
         self._users_dir = users_dir
+        self._makes_file = makes_file
         self._warned = False
         self._deadline = 0.0
         self._tasks: queue.SimpleQueue[_Task[Any] | None] = queue.SimpleQueue()
@@ -185,10 +193,12 @@ class SqliteThread:
     def _connect(self) -> sqlite3.Connection:
         if self._path != ":memory:":
             check_file(Path(self._path), self._users_dir)
-            _create(Path(self._path))
+            if self._makes_file:
+                _create(Path(self._path))
+        address = self._path if self._makes_file else f"{Path(self._path).absolute().as_uri()}?mode=rw"
         until = time.monotonic() + _OPENS_WITHIN
         while True:
-            connection = sqlite3.connect(self._path, isolation_level=None)
+            connection = sqlite3.connect(address, uri=not self._makes_file, isolation_level=None)
             try:
                 connection.executescript(_OF_A_NEW_FILE * _is_empty(self._path) + PRAGMAS + self._schema)
                 (page_size,) = connection.execute("PRAGMA page_size").fetchone()

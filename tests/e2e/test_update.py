@@ -50,8 +50,10 @@ def _build(checkout: Path, version: str, migrations: Sequence[str], readable_fro
     shutil.copytree(
         ROOT / "packages", checkout / "packages", ignore=shutil.ignore_patterns("web", "__pycache__", "dist")
     )
-    shutil.copytree(ROOT / "requirements", checkout / "requirements")
-    shutil.copy(ROOT / "config.example.yaml", checkout)
+    for folder in ("docs", "requirements"):
+        shutil.copytree(ROOT / folder, checkout / folder)
+    for file in ("CHANGELOG.md", "config.example.yaml"):
+        shutil.copy(ROOT / file, checkout)
     page = checkout / "packages/app/deerflow_app/gateway/web"
     page.mkdir()
     (page / "index.html").write_text("<p>The page</p>")

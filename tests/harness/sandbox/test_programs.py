@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,8 @@ async def test_a_trial_does_not_begin_after_the_end(
     sandboxes: Sandboxes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "DELAY", 3600)
-    programs = Programs(sandboxes.provider, tmp_path / "programs.json")
+    programs, before = Programs(sandboxes.provider, tmp_path / "programs.json"), {*threading.enumerate()}
     programs.try_out_aside()
     await programs.shutdown()
+    assert "programs" not in {thread.name for thread in {*threading.enumerate()} - before}
     assert await working(programs) == ()

@@ -42,6 +42,8 @@ CHECKS = {
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 SECONDS = 60
 """For each program: the first start of LibreOffice takes ten on a busy machine."""
+ENDS_WITHIN = 5
+"""Seconds that a shutdown waits for a trial. Only isolated sandboxes interrupt it; another ends with the process."""
 DELAY = 60
 """Seconds that a process has for its start before it tries out programs."""
 OWNER = "programs"
@@ -91,10 +93,10 @@ class Programs:
         self._trial.start()
 
     async def shutdown(self) -> None:
-        """Await the end of the trial, which the provider's shutdown interrupts."""
+        """Await the end of the trial for a while: the provider's shutdown has interrupted it."""
         self._is_shut_down.set()
         if self._trial is not None:
-            await asyncio.to_thread(self._trial.join, SECONDS)
+            await asyncio.to_thread(self._trial.join, ENDS_WITHIN)
 
     async def try_out(self) -> None:
         """Run the check of each program that is new here, in one sandbox."""

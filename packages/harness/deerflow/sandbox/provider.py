@@ -415,7 +415,7 @@ class Watch:
                 raise FileNotFoundError(errno.ENOENT, "Replaced by another directory", str(self._directories[0]))
             # For a moment after a command's end there are more, too.
             active = self._session.busy or processes > self._session.idle_processes
-            if active and self._most is not None and processes > self._most:
+            if self._most is not None and processes > self._most:
                 await self._session.kill_all("processes")
             if active and self._limits.memory_mb and time.monotonic() - self._memory_checked >= MEMORY_INTERVAL:
                 self._memory_checked = time.monotonic()

@@ -170,5 +170,6 @@ def _children(pid: int) -> list[int]:
     children: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            children += map(int, (task / "children").read_bytes().split())
+            with contextlib.suppress(OSError):  # a thread that has just ended hides no others
+                children += map(int, (task / "children").read_bytes().split())
     return children

@@ -34,7 +34,6 @@ from deerflow.agents.receipts import file_receipts
 from deerflow.agents.transcript import MessageMemo, Transcript, current_turn
 from deerflow.config.schema import LoopDetectionConfig
 from deerflow.context import RunContext
-from deerflow.models.derived import Derived
 from deerflow.models.failures import status_of
 from deerflow.models.messages import called
 from deerflow.security.text import inline
@@ -272,16 +271,16 @@ def _steps(turn: Sequence[Any], limit: int) -> list[_Step]:
 
 def _hash_of_step(message: AIMessage, results: Sequence[ToolMessage]) -> str:
     """As the calls came from the model: those with unreadable arguments are equal."""
-    unreadable = frozenset(result.tool_call_id for result in results if UNREADABLE in result.additional_kwargs)
-    if (known := _hashes.get(message, unreadable)) is None:
-        calls = [{"name": c["name"], "args": "?" if c["id"] in unreadable else c["args"]} for c in message.tool_calls]
-        known = hash_tool_calls(calls)
-        _hashes.put(message, unreadable, known)
-    return known
+    unreadable = {result.tool_call_id for result in results if UNREADABLE in result.additional_kwargs}
+    if not unreadable:
+        return _hash_of_calls(message)
+    return hash_tool_calls(
+        [{"name": c["name"], "args": "?" if c["id"] in unreadable else c["args"]} for c in message.tool_calls]
+    )
 
 
-_hashes: Derived[str] = Derived()
-"""Of the calls of messages, by what was unreadable of them: each step looks at all before it."""
+_hash_of_calls: MessageMemo[AIMessage, str] = MessageMemo(lambda message: hash_tool_calls(message.tool_calls))
+"""Kept: each step looks at all before it."""
 
 
 def _outcome(result: ToolMessage) -> str:
@@ -305,7 +304,7 @@ def _waiting_command(message: AIMessage) -> bool:
     return any(_WAITING.search(command) for command in commands)
 
 
-_has_waiting_command = MessageMemo(_waiting_command)
+_has_waiting_command: MessageMemo[AIMessage, bool] = MessageMemo(_waiting_command)
 
 
 def _tool_counts(turn: Sequence[Any]) -> Counter[str]:

@@ -191,7 +191,7 @@ class IsolatingProvider(SandboxProvider):
             raise
 
     async def _start(self, sandbox: IsolatedSandbox, shell: Shell, counted: bool) -> Session:
-        report, launcher = await asyncio.to_thread(self._examination)
+        report, launcher = self._examined or await asyncio.to_thread(self._examination)
         if launcher is None:
             raise SandboxUnavailableError(explain(report))
         request = LaunchRequest(sandbox.policy, sandbox.uid, shell, for_one_command=not counted)

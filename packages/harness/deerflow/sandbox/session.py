@@ -163,7 +163,7 @@ class Session:
         Raises:
             SessionDiedError: it could not be started; ``details`` hold what it said.
         """
-        stderr = await asyncio.to_thread(memory_file)
+        stderr = memory_file()
         try:
             host, inside = socket.socketpair()
             try:

@@ -201,14 +201,14 @@ function Head({ column, direction, onSort }: HeadProps) {
       <button
         type="button"
         title={column.name}
-        aria-label={t("sortBy", { name: column.name })}
         className={cn(
           "group/head flex h-9 w-full items-center gap-1 px-3 text-xs font-semibold -outline-offset-2 hover:bg-accent",
           column.type === "number" && "flex-row-reverse",
         )}
         onClick={onSort}
       >
-        <span dir="auto" className="flex min-w-0 whitespace-pre">
+        <span className="sr-only">{t("sortBy", { name: column.name })}</span>
+        <span aria-hidden dir="auto" className="flex min-w-0 whitespace-pre">
           <span className="truncate">{column.name.slice(0, -END)}</span>
           <span className={column.name.length > END ? "shrink-0" : "truncate"}>
             {column.name.slice(-END)}

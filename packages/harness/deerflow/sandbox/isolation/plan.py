@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import sqlite3
@@ -211,6 +213,7 @@ PATTERNS = [
     "papersize",
     "paperspecs",
 ]
+CURATED = re.compile("|".join(map(fnmatch.translate, PATTERNS)))
 
 SYNTHETIC = {
     "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
@@ -264,8 +267,7 @@ def ensure_etc_tree(directory: Path, extra: Sequence[str] = (), *, source: Path 
 
 
 def _roots(source: Path, extra: Sequence[str]) -> Iterator[Path]:
-    for pattern in PATTERNS:
-        yield from sorted(source.glob(pattern))
+    yield from sorted(path for path in source.iterdir() if CURATED.match(path.name))
     for name in sorted(extra, key=os.path.normpath):  # a directory before what it holds
         path = Path(os.path.normpath(name))
         if not path.is_relative_to(source) or path == source:
@@ -278,7 +280,8 @@ def _fingerprint(roots: Iterable[Path]) -> str:
     facts: list[object] = [SYNTHETIC]
     for root in roots:
         status = root.lstat()
-        facts.append([str(root), status.st_mtime_ns, status.st_size, str(root.resolve())])
+        target = str(root.resolve()) if stat.S_ISLNK(status.st_mode) else str(root)
+        facts.append([str(root), status.st_mtime_ns, status.st_size, target])
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

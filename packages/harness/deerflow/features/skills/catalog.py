@@ -46,7 +46,7 @@ MAX_SETS = 1000
 """Persons whose skills are remembered."""
 
 Stamp = tuple[int, int, int]
-Found = tuple[tuple[Path, Stamp], ...]
+Found = tuple[tuple[str, Stamp], ...]
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,8 @@ class SkillCatalog:
         in_public: set[str] = set()
         found: dict[Category, tuple[Path, Found]] = {"public": (folder, public), "custom": (kept.custom, own)}
         for category, (root, files) in found.items():
-            for file, stamp in files:
+            for name, stamp in files:
+                file = Path(name)
                 path = f"{config.skills.container_path}/{category}/{file.parent.relative_to(root).as_posix()}"
                 if category == "public":
                     in_public.add(path)
@@ -229,8 +230,8 @@ def _line(skill: Skill, root: str, most: int) -> str:
     return f"- {skill.path.removeprefix(f'{root}/')}: {inline(skill.description, most)}{needs}"
 
 
-def _skill_files(root: Path, depth: int = 0) -> Iterator[tuple[Path, Stamp]]:
-    """Each SKILL.md below ``root`` with what shows a change of it. Hidden folders and links are passed by, and a skill has none in it."""
+def _skill_files(root: Path | str, depth: int = 0) -> Iterator[tuple[str, Stamp]]:
+    """The path of each SKILL.md below ``root`` with what shows a change of it. Hidden folders and links are passed by, and a skill has none in it."""
     try:
         entries = sorted(os.scandir(root), key=lambda entry: entry.name)
     except OSError:
@@ -238,11 +239,11 @@ def _skill_files(root: Path, depth: int = 0) -> Iterator[tuple[Path, Stamp]]:
     for entry in entries:
         if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
             continue
-        file = root / entry.name / SKILL_FILE
+        file = f"{entry.path}/{SKILL_FILE}"
         try:
-            status = file.lstat()
+            status = os.lstat(file)
         except OSError:
             if depth < MAX_DEPTH:
-                yield from _skill_files(root / entry.name, depth + 1)
+                yield from _skill_files(entry.path, depth + 1)
             continue
         yield file, (status.st_mtime_ns, status.st_size, status.st_ino)

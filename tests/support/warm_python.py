@@ -196,6 +196,7 @@ def _become(start: Mapping[str, Any], streams: Sequence[int]) -> None:
     for own, given in enumerate(streams):
         os.dup2(given, own)
         os.close(given)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # programs are hung up on also where `nohup` runs the tests
     if start["session"]:
         os.setsid()
         with suppress(OSError):

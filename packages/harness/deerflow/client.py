@@ -185,12 +185,7 @@ class DeerFlowClient:
         self.config_source = ConfigSource(config_path, overrides=dict(config or {}))
         paths = Paths(Path(base_dir) if base_dir else None)
         snapshot = self.config_source.current()
-        location = snapshot.database.location(paths.data_dir, snapshot.origin.project_root)
-        self._database = Database(
-            location if checkpointer is None else ":memory:",
-            direct=snapshot.database.postgres_direct_url,
-            users_dir=paths.users_dir,
-        )
+        self._database = Database.of(snapshot, paths) if checkpointer is None else Database(":memory:")
         saver = checkpointer or checkpointer_for(self._database)
         harness = harness_of(snapshot, paths, saver)
         self._process, self._is_closed = os.getpid(), False

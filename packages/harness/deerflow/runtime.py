@@ -149,12 +149,7 @@ class Runtime(RunObserver):
     ) -> None:
         """Agents, the database, and what processes tell each other through it."""
         paths = self.paths
-        self.database = database or Database(
-            config.database.location(paths.data_dir, config.origin.project_root),
-            direct=config.database.postgres_direct_url,
-            pool_size=config.database.pool_size,
-            users_dir=paths.users_dir,
-        )
+        self.database = database or Database.of(config, paths)
         if embedded is None:
             harness = harness_of(config, paths, checkpointer_for(self.database))
             self.agent_provider = AgentProvider(self.config_source, harness, extra_middleware=extra_middleware)

@@ -40,7 +40,7 @@ def test_mistakes_in_the_file_are_named(tmp_path: Path) -> None:
 
 def test_the_state_that_a_server_left_is_reported_with_what_helps(tmp_path: Path) -> None:
     config = AppConfig.model_validate({"models": [], "database": {"backend": "sqlite", "sqlite_dir": str(tmp_path)}})
-    location = config.database.location(Paths(tmp_path).data_dir, config.origin.project_root)
+    location = config.database_location(Paths(tmp_path))
     for state, error, status in [("connected", "", "ok"), ("signed-out", "The token is void.", "warn")]:
         asyncio.run(_stored(location, state, error))
         (line,) = report(tmp_path)
@@ -50,5 +50,5 @@ def test_the_state_that_a_server_left_is_reported_with_what_helps(tmp_path: Path
 
 def test_a_database_of_before_channels_is_no_error(tmp_path: Path) -> None:
     config = AppConfig.model_validate({"models": [], "database": {"backend": "sqlite", "sqlite_dir": str(tmp_path)}})
-    Path(config.database.location(Paths(tmp_path).data_dir, config.origin.project_root)).touch()
+    Path(config.database_location(Paths(tmp_path))).touch()
     assert report(tmp_path) == []

@@ -125,7 +125,7 @@ def refuse_foreign(config: AppConfig, paths: Paths) -> None:
     from deerflow.storage.sqlite_thread import check_file
 
     if config.database.backend == "sqlite":
-        check_file(Path(config.database.location(paths.data_dir, config.origin.project_root)), None)
+        check_file(Path(config.database_location(paths)), None)
 
 
 def _here(settings: Settings, notice: str) -> Backend:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
@@ -29,6 +29,9 @@ from deerflow.config.section import (
     require,
     thawed,
 )
+
+if TYPE_CHECKING:
+    from deerflow.config.paths import Paths
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -548,23 +551,6 @@ class DatabaseConfig(Section):
             return data_dir
         return (project_root / Path(self.sqlite_dir).expanduser()).absolute()
 
-    def location(self, data_dir: Path, project_root: Path, *, direct: bool = False) -> Path | str:
-        """What ``Database`` opens: a URL, ``:memory:``, or the path of the SQLite file.
-
-        Args:
-            direct: of PostgreSQL the address without a pooler in between, where there is one.
-
-        Raises:
-            ValueError: the backend is postgres and no URL is given.
-        """
-        if self.backend == "postgres":
-            if not self.postgres_url:
-                raise ValueError("database.backend is postgres: set database.postgres_url, too.")
-            return (direct and self.postgres_direct_url) or self.postgres_url
-        if self.backend == "memory":
-            return ":memory:"
-        return self.sqlite_directory(data_dir, project_root) / "deerflow.db"
-
 
 class RunEventsConfig(Section):
     """The log of what happens in runs."""
@@ -1015,6 +1001,24 @@ class AppConfig(OpenSection):
     def learns(self) -> bool:
         """Whether facts about people are taken from their threads: memory is on, and a real model can do it."""
         return self.memory.is_passive and bool(self.models) and not any(model.is_demo for model in self.models)
+
+    def database_location(self, paths: Paths, *, direct: bool = False) -> str:
+        """Return what ``Database`` opens: a URL, ``:memory:``, or the path of the SQLite file.
+
+        Args:
+            direct: of PostgreSQL the address without a pooler in between, where there is one.
+
+        Raises:
+            ValueError: the backend is postgres and no URL is given.
+        """
+        given = self.database
+        if given.backend == "postgres":
+            if not given.postgres_url:
+                raise ValueError("database.backend is postgres: set database.postgres_url, too.")
+            return (direct and given.postgres_direct_url) or given.postgres_url
+        if given.backend == "memory":
+            return ":memory:"
+        return str(given.sqlite_directory(paths.data_dir, self.origin.project_root) / "deerflow.db")
 
     @cached_property
     def id(self) -> str:

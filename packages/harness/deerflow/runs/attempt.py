@@ -688,14 +688,10 @@ class Attempt:
             if not finish(connection, run, ending, waits=asks):
                 return False
             if self._is_rolled_back(outcome):
-                undone = replace(run, status=ending.status, stop_reason=ending.stop_reason, ended_at=utc_now())
-                due = finalize.follow_up_closed(connection, undone, capabilities, is_undone=True)
-                delete_run(connection, run.run_id)
-                if run.turn == run.run_id:
-                    forget_turn(connection, run.turn)
+                due = self._undo(connection, ending)
             else:
                 keep(connection, transcripts)
-                due = finalize.follow_up(connection, run, self._joined, capabilities, ended)
+                due = finalize.follow_up(connection, run, joined, capabilities, ended)
             left.append((next_pending(connection, run.thread_id), due))
             return True
 
@@ -707,6 +703,16 @@ class Attempt:
             observer.close(ending.stop_reason if failed else None, ending.stop_reason)
         next_run_id, due = left[0]
         return Closed(replace(run, status=ending.status, ended_at=utc_now()), next_run_id, due)
+
+    def _undo(self, connection: Connection, ending: Ending) -> datetime | None:
+        """Delete the run, which was rolled back. Returns when the first background task that this enqueues is due."""
+        run = self.run
+        undone = replace(run, status=ending.status, stop_reason=ending.stop_reason, ended_at=utc_now())
+        due = finalize.follow_up_closed(connection, undone, self.parts.capabilities, is_undone=True)
+        delete_run(connection, run.run_id)
+        if run.turn == run.run_id:
+            forget_turn(connection, run.turn)
+        return due
 
     async def _transcripts(self) -> Sequence[Mapping[str, Any]]:
         """Return what is to be kept of the run's subagents."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple
 
 import orjson
 from sqlalchemy import Connection, Engine, create_engine
@@ -26,6 +26,9 @@ from deerflow.storage.migrate import exclusive, is_current, plain_url, upgrade
 from deerflow.storage.sql import dumps
 from deerflow.storage.sqlite_thread import SqliteThread
 from deerflow.storage.tables import CHECKPOINTS
+
+if TYPE_CHECKING:
+    from deerflow.config import AppConfig, Paths
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
@@ -84,6 +87,20 @@ class Database:
             self._connections = _Postgres(self.location, self.direct, pool_size)
         else:
             self._connections = _Sqlite(self.location, users_dir)
+
+    @classmethod
+    def of(cls, config: AppConfig, paths: Paths, *, alone: bool = False) -> Database:
+        """Return the configured database.
+
+        Args:
+            alone: for a command that does one thing: by the address without a pooler.
+        """
+        return cls(
+            config.database_location(paths, direct=alone),
+            direct=config.database.postgres_direct_url,
+            pool_size=config.database.pool_size,
+            users_dir=paths.users_dir,
+        )
 
     async def read(self, job: Callable[[Connection, *Args], T], *args: *Args) -> T:
         """Run ``job``, which changes nothing and may be run again. For what runs need: short, by a key."""

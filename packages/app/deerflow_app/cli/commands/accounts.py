@@ -321,8 +321,7 @@ def with_database(settings: Settings, work: Callable[[Database, UserRepository],
             "The database is in the memory of the gateway and nowhere else.",
             "Set database.backend to sqlite or postgres.",
         )
-    location = config.database.location(paths.data_dir, config.origin.project_root, direct=True)
-    database = Database(location, users_dir=paths.users_dir)
+    database = Database.of(config, paths, alone=True)
 
     async def run() -> T:
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deerflow_app.cli import Settings
-from deerflow_app.cli.commands.server import alone, location_of, opened
+from deerflow_app.cli.commands.server import alone, opened
 from deerflow_app.cli.failures import usage_failure
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def backup(
             manifest = read_backup(archive)
         typer.echo(f"{target} is whole: a backup of {manifest.created_at}, with a {manifest.database} database.")
         return
-    file = source.current().origin.config_file
+    config = source.current()
+    location, file = config.database_location(paths, direct=True), config.origin.config_file
     files = [file] if file else []
     with _delivered(target, source, paths) as archive:
-        written = write_backup(location_of(source, paths), paths, archive, config_files=files, keys=not without_keys)
+        written = write_backup(location, paths, archive, config_files=files, keys=not without_keys)
     holds = "it holds the secrets of your configuration, too"
     if without_keys:
         holds = f"without {', '.join(written.manifest.without) or 'keys, since there are none'}"
@@ -76,7 +77,8 @@ def restore(
     source, paths = opened(settings)
     with alone(paths.ensure_base_dir()), _fetched(archive, source, paths) as file:
         missing = manifest_of(file).without
-        aside = read_backup(file, location_of(source, paths), paths, config_dir=Path.cwd(), resume=resume)
+        location = source.current().database_location(paths, direct=True)
+        aside = read_backup(file, location, paths, config_dir=Path.cwd(), resume=resume)
     typer.echo(f"Restored. What was there before is in {aside}")
     if missing:
         typer.echo(

@@ -220,7 +220,7 @@ def database(config: AppConfig, paths: Paths) -> Iterator[Finding]:
     from deerflow.storage.errors import DatabaseError
     from deerflow.storage.migrate import check_usable
 
-    location = str(config.database.location(paths.data_dir, config.origin.project_root))
+    location = config.database_location(paths)
     file, is_postgres = Path(location), config.database.backend == "postgres"
     is_new = not is_postgres and not file.exists() and not next(paths.users_dir.glob("*/threads/*"), None)
     if config.database.backend == "memory" or is_new:

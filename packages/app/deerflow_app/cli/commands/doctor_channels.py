@@ -36,10 +36,9 @@ def channels(config: AppConfig, paths: Paths) -> Iterator[tuple[Any, ...]]:
         yield kind, "bad", why, _FIXES["misconfigured"]
     if read.unused:
         yield "note", "warn", f"channels.{', channels.'.join(read.unused)} have no effect here."
-    location = config.database.location(paths.data_dir, config.origin.project_root, direct=True)
-    if config.database.backend == "sqlite" and not Path(location).exists():
+    if config.database.backend == "sqlite" and not Path(config.database_location(paths)).exists():
         return
-    for row in asyncio.run(_rows(location, paths)):
+    for row in asyncio.run(_rows(Database.of(config, paths, alone=True), paths)):
         if not row.is_on or (row.in_file and row.kind in read.problems):
             continue
         name = str((row.me or {}).get("name") or row.kind)
@@ -51,8 +50,8 @@ def channels(config: AppConfig, paths: Paths) -> Iterator[tuple[Any, ...]]:
             yield name, "ok", f"{row.kind}: not tried yet"
 
 
-async def _rows(location: Path | str, paths: Paths) -> list[ChannelConnection]:
-    async with aclosing(Database(location)) as database:
+async def _rows(database: Database, paths: Paths) -> list[ChannelConnection]:
+    async with aclosing(database):
         try:
             return await ChannelConnections(database, paths.secrets_key_file).select("ORDER BY kind, created_at")
         except (

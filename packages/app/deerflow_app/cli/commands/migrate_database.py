@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deerflow_app.cli import Settings
-from deerflow_app.cli.commands.server import alone, location_of, opened
+from deerflow_app.cli.commands.server import alone, opened
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import make_console
 
@@ -37,7 +37,7 @@ def migrate_database(
     from deerflow.storage.transfer import begin, finish
 
     source, paths = opened(settings)
-    location, target = location_of(source, paths), _target(url)
+    location, target = source.current().database_location(paths, direct=True), _target(url)
     if "://" not in location and not Path(location).exists():
         raise usage_failure(
             "There is no database yet that could be copied.", "Set `database` in config.yaml to the new one."

@@ -11,7 +11,7 @@ import typer
 
 from deerflow_app.cli.commands import AsJson, Debug, Settings, command, print_json, settings_of
 from deerflow_app.cli.commands.accounts import find_user
-from deerflow_app.cli.commands.server import location_of, opened
+from deerflow_app.cli.commands.server import opened
 from deerflow_app.cli.failures import usage_failure
 from deerflow_app.cli.terminal import clean, one_line
 
@@ -95,14 +95,14 @@ def _run(settings: Settings, work: Work, *, dry_run: bool, as_json: bool) -> Non
     from deerflow_app.moving_in.report import MoveReport
 
     source, paths = opened(settings)
-    if source.current().database.backend == "memory":
+    config = source.current()
+    if config.database.backend == "memory":
         raise usage_failure(
             "The database is in memory: nothing would stay.", "Set database.backend to sqlite or postgres."
         )
-    location = location_of(source, paths)
-    is_new = "://" not in location and not Path(location).exists()
+    is_new = config.database.backend == "sqlite" and not Path(config.database_location(paths)).exists()
     # A dry run makes no database.
-    database = Database(":memory:" if dry_run and is_new else location, users_dir=paths.users_dir)
+    database = Database(":memory:") if dry_run and is_new else Database.of(config, paths, alone=True)
     runtime, report = Runtime(source, paths, executes=False, database=database), MoveReport()
 
     async def run() -> None:

@@ -66,13 +66,7 @@ def serve(
     except SettingsError as error:
         raise usage_failure(str(error)) from error
     config_now = source.current()
-    stored = config_now.database
-    database = Database(
-        stored.location(paths.data_dir, config_now.origin.project_root),
-        direct=stored.postgres_direct_url,
-        pool_size=stored.pool_size,
-        users_dir=paths.users_dir,
-    )
+    database = Database.of(config_now, paths)
 
     def make_runtime() -> Runtime:
         from deerflow.runtime import Runtime
@@ -316,12 +310,6 @@ async def _prune(runtime: Runtime, policy: RetentionPolicy, dry_run: bool) -> di
     finally:
         await runtime.aclose()
     return {name: (amount.count, amount.bytes) for name, amount in removed.items()}
-
-
-def location_of(source: ConfigSource, paths: Paths) -> str:
-    """Return where commands that do one thing alone find the database."""
-    config = source.current()
-    return str(config.database.location(paths.data_dir, config.origin.project_root, direct=True))
 
 
 THRESHOLDS = (2_000, 10, 20)

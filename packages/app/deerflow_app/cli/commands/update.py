@@ -86,11 +86,11 @@ def install(
         installation.switch(place)
 
 
-def _try(installation: Installation, place: Path, config: ConfigSource, paths: Paths) -> None:
+def _try(installation: Installation, place: Path, source: ConfigSource, paths: Paths) -> None:
     from deerflow.storage.backup import database_copy
-    from deerflow_app.cli.commands.server import location_of
 
-    location, file = location_of(config, paths), config.current().origin.config_file
+    config = source.current()
+    location, file = config.database_location(paths, direct=True), config.origin.config_file
     with tempfile.TemporaryDirectory(dir=installation.root, prefix=".trial-") as name:
         work = Path(name)
         if "://" in location or Path(location).exists():
@@ -178,7 +178,7 @@ def rollback(
 ) -> None:
     """Go back to the version before the last update, and to the database that it can use. Stop DeerFlow first."""
     from deerflow.storage.rollback import rollback as put_back
-    from deerflow_app.cli.commands.server import alone, location_of, opened
+    from deerflow_app.cli.commands.server import alone, opened
     from deerflow_app.cli.commands.service import restart
     from deerflow_app.cli.installation import Installation
 
@@ -186,7 +186,7 @@ def rollback(
     installation = Installation.find()
     before = None if data else installation.previous
     with alone(paths.ensure_base_dir()):
-        done = put_back(location_of(source, paths)) if before is None else None
+        done = put_back(source.current().database_location(paths, direct=True)) if before is None else None
     if before is not None:
         file = source.current().origin.config_file
         command = [str(before / "bin/deerflow"), "rollback", "--data", *(["--config", str(file)] if file else [])]

@@ -16,7 +16,7 @@ from deerflow.features.channels.answers import Answers
 from deerflow.features.channels.bindings import Bindings, people_of
 from deerflow.features.channels.command_services import CommandServices
 from deerflow.features.channels.commands import Commands
-from deerflow.features.channels.config import ChannelsConfig, ConnectionsConfig, channels_config, connections_config
+from deerflow.features.channels.config import ChannelsConfig, ChannelSections, channels_config
 from deerflow.features.channels.connections import ChannelConnections
 from deerflow.features.channels.conversations import Conversations
 from deerflow.features.channels.decisions import Decisions
@@ -90,23 +90,10 @@ def assemble(
         settings: ``channels`` of the configuration, of which limits hold as they are now.
     """
     limits = _limits(settings)
+    sections = ChannelSections(config)
 
     def page(path: str) -> str:
         return f"{limits.page_url.rstrip('/')}{path}" if limits.page_url else ""
-
-    read_from: AppConfig | None = None
-    sections = ChannelsConfig(), ConnectionsConfig()
-
-    async def configs() -> tuple[ChannelsConfig, ConnectionsConfig]:
-        nonlocal read_from, sections
-        snapshot = await config()
-        if snapshot is not read_from:
-            sections = channels_config(snapshot.channels), connections_config(snapshot.channel_connections)
-            read_from = snapshot
-        return sections
-
-    async def shared_config() -> ChannelsConfig:
-        return (await configs())[0]
 
     async def open_file(row: OutboxRow) -> OutFile:
         return await files.open(row.body)
@@ -135,7 +122,7 @@ def assemble(
         conversations,
         decisions,
         Answers(inbox, outbox, decisions),
-        Requests(files, shared_config),
+        Requests(files, sections.channels),
         files,
         people=people,
         page=page,
@@ -151,7 +138,7 @@ def assemble(
         conversations,
         decisions,
         turns,
-        configs=configs,
+        configs=sections.both,
         lines=ChatLines(database, engine.adapter),
     )
     service = ChannelService(
@@ -160,7 +147,7 @@ def assemble(
         bindings,
         conversations,
         outbox,
-        configs=configs,
+        configs=sections.both,
         changed=engine.refresh,
     )
     grace = limits.shutdown_grace_period_seconds

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
 
+from deerflow.config import AppConfig
 from deerflow.config.document import ConfigError, ConfigProblem, key_path
 from deerflow.config.section import EMPTY, EnvText, OpenSection, Section, Settings, Table, require
 
@@ -193,6 +194,25 @@ def connections_config(given: Mapping[str, Any]) -> ConnectionsConfig:
     platforms = {key: value for key, value in plain.items() if isinstance(value, Mapping)}
     rest = {key: value for key, value in plain.items() if key not in platforms}
     return _read(ConnectionsConfig, {**rest, "platforms": platforms}, "channel_connections")
+
+
+class ChannelSections:
+    """Both sections as they are now."""
+
+    def __init__(self, config: Callable[[], Awaitable[AppConfig]]) -> None:
+        self._config = config
+        self._snapshot: AppConfig | None = None
+        self._both = ChannelsConfig(), ConnectionsConfig()
+
+    async def both(self) -> tuple[ChannelsConfig, ConnectionsConfig]:
+        now = await self._config()
+        if now is not self._snapshot:
+            self._both = channels_config(now.channels), connections_config(now.channel_connections)
+            self._snapshot = now
+        return self._both
+
+    async def channels(self) -> ChannelsConfig:
+        return (await self.both())[0]
 
 
 def _read(model: type[S], given: Mapping[str, Any], name: str) -> S:

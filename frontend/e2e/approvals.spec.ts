@@ -11,6 +11,7 @@ test("calls that wait are decided in any order, each in its own way", async ({ p
   await chat.say("site");
   await expect(cards(chat)).toHaveCount(4);
   await expect(cards(chat).first()).toContainText("DeerFlow wants to write the file index.html");
+  await expect(chat.log.getByText("New file")).toHaveCount(4); // cards grow until they show what would be written
 
   const style = card(chat, "Write style.css");
   await style.getByRole("button", { name: "Don’t allow" }).click();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,27 @@ def test_settings_of_office_programs_are_there(etc: Path, tmp_path: Path) -> Non
     tree = ensure_etc_tree(tmp_path / "state", source=etc)
     assert (tree / "libreoffice/sofficerc").read_text() == "setting"
     assert {"R/Renviron", "texmf/web2c/texmf.cnf", "ghostscript/fontmap.d/x.conf", "fonts/fonts.conf"} <= files(tree)
+
+
+def test_an_etc_that_nobody_may_list_gives_what_has_a_fixed_name(
+    etc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = os.listdir
+
+    def refuse(path: Path) -> list[str]:
+        if path == etc:
+            raise PermissionError(path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    tree = ensure_etc_tree(tmp_path / "state", source=etc)
+    monkeypatch.undo()
+    assert files(tree) == {"ld.so.cache", "localtime", "ssl/certs/a.pem", "ssl/certs/hash.0", *SYNTHETIC}
+
+
+def test_a_link_to_itself_is_left_out(etc: Path, tmp_path: Path) -> None:
+    (etc / "timezone").symlink_to("timezone")
+    assert "timezone" not in files(ensure_etc_tree(tmp_path / "state", source=etc))
 
 
 def test_accounts_are_made_up(etc: Path, tmp_path: Path) -> None:

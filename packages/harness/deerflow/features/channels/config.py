@@ -1,4 +1,4 @@
-"""The sections ``channels`` and ``channel_connections`` of ``config.yaml``, read when channels start."""
+"""The sections ``channels`` and ``channel_connections`` of ``config.yaml``."""
 
 from __future__ import annotations
 
@@ -194,6 +194,9 @@ def connections_config(given: Mapping[str, Any]) -> ConnectionsConfig:
     platforms = {key: value for key, value in plain.items() if isinstance(value, Mapping)}
     rest = {key: value for key, value in plain.items() if key not in platforms}
     return _read(ConnectionsConfig, {**rest, "platforms": platforms}, "channel_connections")
+
+
+Configs = Callable[[], Awaitable[tuple[ChannelsConfig, ConnectionsConfig]]]
 
 
 class ChannelSections:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
 
 from sqlalchemy import Connection
 
 from deerflow.errors import RequestError
 from deerflow.features.channels import schedules
 from deerflow.features.channels.commands import Asked, Begin, Commands
-from deerflow.features.channels.config import ChannelsConfig, ConnectionsConfig
+from deerflow.features.channels.config import Configs
 from deerflow.features.channels.conversations import Conversations, id_of
 from deerflow.features.channels.decisions import STOP_RUN, Choice, Decisions
 from deerflow.features.channels.gate import Gate, private_chat
@@ -29,7 +28,6 @@ from deerflow.storage import sql
 from deerflow.storage.database import Database
 from deerflow.storage.tables import utc_now
 
-Configs = Callable[[], Awaitable[tuple[ChannelsConfig, ConnectionsConfig]]]
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 2.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,7 +16,7 @@ from deerflow.config.env import MASK, mask_secrets
 from deerflow.config.secrets import WrongKeyError
 from deerflow.errors import ConflictError, ForbiddenError, InvalidRequestError, NotFoundError
 from deerflow.features.channels.bindings import LIFETIME, Bindings, Identity
-from deerflow.features.channels.config import KINDS, ChannelConfig, ChannelsConfig, ConnectionsConfig
+from deerflow.features.channels.config import KINDS, ChannelConfig, Configs
 from deerflow.features.channels.connections import (
     GONE,
     MISCONFIGURED,
@@ -41,7 +41,6 @@ FILE = "file-"
 """Beginning of the ids of connections that stand in the configuration file; the kind follows."""
 
 Make = Callable[[Mapping[str, Any]], Adapter]
-Configs = Callable[[], Awaitable[tuple[ChannelsConfig, ConnectionsConfig]]]
 
 
 @dataclass(frozen=True, slots=True)

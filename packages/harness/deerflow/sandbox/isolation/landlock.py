@@ -18,11 +18,11 @@ from pathlib import Path
 from deerflow.sandbox.interface import Isolation, Policy, ProbeReport, Problem
 from deerflow.sandbox.isolation.host_paths import HostPathsSandbox, host_start_message
 from deerflow.sandbox.isolation.plan import (
-    PATTERNS,
     SUPERVISOR_SOURCE,
     SYSTEM_DIRECTORIES,
     Launcher,
     LaunchRequest,
+    curated_entries,
     launcher_command,
     refuse_root,
     writable_directories,
@@ -37,7 +37,8 @@ ABI_FOR_OWN_UID = 3
 """With a uid of its own the sandbox needs Landlock for files only; version 3 covers truncation."""
 ABI_FOR_SHARED_UID = 6
 """Under the user's own uid commands could signal the user's processes before version 6 (Linux 6.12)."""
-ETC_FILES = (*PATTERNS, "passwd", "group", "hosts", "nsswitch.conf", "resolv.conf")
+HOST_FILES = ("passwd", "group", "hosts", "nsswitch.conf", "resolv.conf")
+"""Of /etc: here nothing can stand in for them."""
 CREATE_RULESET, VERSION_FLAG = 444, 1
 
 WARNINGS = (
@@ -110,7 +111,7 @@ class LandlockLauncher:
 
     def _readable(self, policy: Policy) -> list[str]:
         system = ["/usr", *(f"/{name}" for name in SYSTEM_DIRECTORIES), "/proc"]
-        etc = [str(path) for pattern in ETC_FILES for path in sorted(Path("/etc").glob(pattern))]
+        etc = map(str, curated_entries(Path("/etc"), HOST_FILES))
         mounts = [str(mount.host) for mount in policy.mounts if mount.read_only]
         tools = [str(policy.tools_dir)] if policy.tools_dir is not None else []
         return [*system, *etc, *filter(_is_of_the_system, self.etc_extra), *mounts, *tools]
